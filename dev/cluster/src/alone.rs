@@ -1,7 +1,7 @@
-//! A command in a world of its own, beside which nothing else seems to run on this machine.
+//! Runs a command in isolation, as if nothing else ran on this machine.
 //!
-//! It has processes, shared memory and temporary files that nobody else sees, and it sees nobody else's: neither servers of other users, nor what
-//! killed programs have left behind. When its maker ends, however it ends, the kernel ends all that the command has started.
+//! Its processes, shared memory and temporary files are separate from those of the machine in both directions: it sees neither servers of other users
+//! nor leftovers of killed programs. When the process that started it ends, for any reason, the kernel ends everything that the command has started.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::emptied::words;
 use crate::join::die_with_us;
 use crate::roles::ALONE;
 
-/// Where programs leave files for each other.
+/// Where programs leave files for other programs.
 pub const PRIVATE: [&str; 4] = ["/tmp", "/run", "/var/tmp", "/dev/shm"];
 
-/// A command in a world in which [`PRIVATE`] is empty but for the directories of `kept`. Its first argument is a program. `player` plays the
+/// A command that finds [`PRIVATE`] empty except for the directories in `kept`. Its first argument is a program. `player` plays the
 /// roles ([`crate::run_role`]).
 pub fn alone(player: &Path, kept: &[PathBuf]) -> Result<Command> {
     let mut command = Command::new(debian_file("/usr/bin/unshare", "util-linux")?);
@@ -29,10 +29,10 @@ pub fn alone(player: &Path, kept: &[PathBuf]) -> Result<Command> {
     Ok(command)
 }
 
-/// Process 1 of the world: it runs the program that the arguments name, and waits for all orphans until that one has ended.
+/// Process 1 of the world: runs the program that the arguments name, and reaps all orphans until it has ended.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let (program, rest) = arguments.split_first().context("no program was named")?;
-    // Otherwise its session would be one that has no number here.
+    // Without this, its session would have no number here.
     let _ = rustix::process::setsid();
     mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
         .context("mounting /proc")?;

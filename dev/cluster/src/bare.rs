@@ -1,6 +1,6 @@
-//! A command on a machine that seems to have no PMIx, MPI or hwloc of others.
+//! Runs a command as on a machine without foreign PMIx, MPI or hwloc installations.
 //!
-//! Their files are not covered but gone, as they are where they were never installed: whoever opens one is told that there is none.
+//! Their files are removed rather than covered, as if they had never been installed: opening one fails with ENOENT.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,7 +15,7 @@ use rustix::mount::{MountFlags, mount};
 use crate::debian::debian_file;
 use crate::roles::BARE;
 
-/// How names of what is hidden begin.
+/// Prefixes of the names to hide.
 const HIDDEN: [&str; 23] = [
     "hwloc",
     "hydra",
@@ -42,10 +42,10 @@ const HIDDEN: [&str; 23] = [
     "srun",
 ];
 
-/// Below it is all that is installed from packages.
+/// All packages install below it.
 const PLACE: &str = "/usr";
 
-/// A command to which these files seem not to exist. Its first argument is a program. `player` plays the roles ([`crate::run_role`]).
+/// A command for which these files do not exist. Its first argument is a program. `player` plays the roles ([`crate::run_role`]).
 pub fn bare(player: &Path) -> Result<Command> {
     let mut command = Command::new(debian_file("/usr/bin/unshare", "util-linux")?);
     command.args(["--mount", "--"]).arg(player).arg(BARE);
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     Err(anyhow!(error).context(format!("cannot run {}", program.display())))
 }
 
-/// Lays a layer over [`PLACE`] in which whiteouts stand for the files that are hidden.
+/// Mounts an overlay on [`PLACE`] in which whiteouts hide these files.
 fn hide() -> Result<()> {
     let layer = std::env::temp_dir().join(format!("bare-{}", std::process::id()));
     fs::create_dir(&layer).with_context(|| format!("making {}", layer.display()))?;
@@ -81,7 +81,7 @@ fn hide() -> Result<()> {
         .with_context(|| format!("laying a file system over {PLACE}"))
 }
 
-/// Where libraries, headers and programs are, relative to [`PLACE`].
+/// The directories of libraries, headers and programs, relative to [`PLACE`].
 fn directories() -> Vec<PathBuf> {
     let here = format!("{}-linux-gnu", std::env::consts::ARCH);
     let all = ["bin", "sbin", "lib", "include", "local/bin", "local/lib", "local/include"];
@@ -90,7 +90,7 @@ fn directories() -> Vec<PathBuf> {
     all.filter(|directory| Path::new(PLACE).join(directory).is_dir()).collect()
 }
 
-/// What is to be hidden in a directory.
+/// The names to hide in a directory.
 fn hidden(place: &Path) -> Vec<OsString> {
     let names = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.file_name());
     names.filter(|name| is_hidden(name)).collect()

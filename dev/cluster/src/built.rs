@@ -1,7 +1,7 @@
-//! What cargo has built of this workspace.
+//! The build products of this workspace.
 //!
-//! There is one way to build it, for the runner of the tests and for every test that needs a program: features of crates are those of the
-//! whole workspace. Building part of it would build much of it once more, with other features.
+//! The test runner and every test that needs a program build it in the same way, so that crates have the features of the
+//! whole workspace. Building a part would rebuild much of it with other features.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-/// What cargo is told: programs, libraries, examples and tests of all crates.
+/// Arguments for cargo: programs, libraries, examples and tests of all crates.
 pub const BUILD: [&str; 4] = ["build", "--workspace", "--all-targets", "--locked"];
 
 /// The directory of the programs, libraries and examples of this workspace, built on first use.

@@ -1,4 +1,4 @@
-//! A cluster as its maker sees it: it is started, asked for its hosts, and gone when dropped.
+//! A cluster as seen by the process that starts it: it has hosts, and is gone when dropped.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use crate::built::{built, workspace};
 use crate::debian::debian_file;
 use crate::roles::WORLD;
 
-/// What a cluster is made of.
+/// The properties of a cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many hosts: `n1`, `n2` ...
+    /// Number of hosts: `n1`, `n2` ...
     pub hosts: usize,
-    /// How many networks connect them, each with an interface of its own: `eth0`, `eth1` ...
+    /// Number of networks that connect them, each with an interface of its own: `eth0`, `eth1` ...
     pub networks: usize,
     /// The program that plays the roles ([`crate::run_role`]); without one, cargo builds it.
     pub program: Option<PathBuf>,
-    /// Directories that the hosts see even if they lie below `/tmp`, `/run` or `/dev/shm`, of which each host has its own.
+    /// Directories that the hosts see even below `/tmp`, `/run` or `/dev/shm`, of which each host has its own.
     pub shared: Vec<PathBuf>,
 }
 
@@ -34,10 +34,10 @@ impl Options {
     }
 }
 
-/// Hosts that are connected by a switch. Dropping it ends everything that runs on them.
+/// Hosts connected by a switch. Dropping it ends everything that runs on them.
 #[derive(Debug)]
 pub struct Cluster {
-    /// As long as its standard input is open, the cluster lives.
+    /// The cluster lives as long as the standard input of this process is open.
     process: Child,
     hosts: Vec<Host>,
 }
@@ -110,7 +110,7 @@ impl Cluster {
 }
 
 impl Drop for Cluster {
-    /// Returns when the last process on the hosts is gone.
+    /// Returns when the last process on the hosts has ended.
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         let _ = self.process.wait();
@@ -124,8 +124,8 @@ pub(crate) fn in_new_namespaces() -> Result<Command> {
     Ok(command)
 }
 
-/// What an error begins with when only root could have done it.
+/// Prefix of errors about actions that only root can perform.
 pub const NEEDS_ROOT: &str = "needs root: ";
-/// Addresses end in the number of the host.
+/// The last number of an address is that of the host.
 const MOST_HOSTS: usize = 64;
 const MOST_NETWORKS: usize = 4;

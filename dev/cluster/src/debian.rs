@@ -1,4 +1,4 @@
-//! Where programs of Debian packages are. One that is missing is an error that names its package.
+//! Locates programs of Debian packages. If one is missing, the error names its package.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub fn debian_file(path: &'static str, package: &str) -> Result<&'static Path> {
     Ok(path)
 }
 
-/// A directory of a Debian package below the directory of this machine's libraries.
+/// A directory of a Debian package below this machine's library directory.
 pub fn debian_dir(name: &str, package: &str) -> Result<PathBuf> {
     let path = PathBuf::from(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH)).join(name);
     ensure!(path.exists(), "{} is missing: install the Debian package {package}", path.display());

@@ -1,4 +1,4 @@
-//! A command that finds some directories empty, whatever lies in them for all others.
+//! Runs a command for which some directories are empty, whatever other processes see there.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,10 +13,10 @@ use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 use crate::debian::debian_file;
 use crate::roles::EMPTIED;
 
-/// What separates lists of arguments.
+/// Separates lists of arguments.
 const END: &str = "--";
 
-/// A command that sees `places` empty, but for the directories of `kept` that lie in them. Its first argument is a program. `player` plays
+/// A command that sees `places` empty, except for the directories of `kept` inside them. Its first argument is a program. `player` plays
 /// the roles ([`crate::run_role`]).
 pub fn emptied(player: &Path, places: &[&str], kept: &[PathBuf]) -> Result<Command> {
     let mut command = Command::new(debian_file("/usr/bin/unshare", "util-linux")?);
@@ -31,14 +31,14 @@ pub(crate) fn words(places: &[&str], kept: &[PathBuf]) -> Vec<OsString> {
     [EMPTIED.into()].into_iter().chain(places).chain([END.into()]).chain(kept).chain([END.into()]).collect()
 }
 
-/// Arguments: the places, `--`, what is kept, `--`, a program, its arguments.
+/// Arguments: the places, `--`, the directories to keep, `--`, a program, its arguments.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let mut lists = arguments.splitn(3, |word| word == END);
     let (places, kept) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
     let (program, rest) = lists.next().and_then(<[_]>::split_first).context("no program was named")?;
     let directory = std::env::current_dir().context("finding the current directory")?;
     hide(places, kept)?;
-    // A directory that was covered and is kept is reached by its name again.
+    // The current directory may have been covered and kept: its path now leads to it again.
     let _ = std::env::set_current_dir(directory);
     let error = Command::new(program).args(rest).exec();
     Err(anyhow!(error).context(format!("cannot run {}", program.display())))
@@ -72,7 +72,7 @@ fn hide(places: &[OsString], kept: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// Without those that lie in others, and come with them.
+/// Drops paths inside of others, as those come with them.
 fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = paths.collect();
     all.sort();

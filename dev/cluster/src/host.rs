@@ -1,4 +1,4 @@
-//! One host of a cluster: commands run on it, and what can happen to it.
+//! One host of a cluster: running commands on it, and disturbing it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ pub struct Host {
     name: String,
     number: usize,
     networks: usize,
-    /// Its process 1, as this machine numbers it.
+    /// Its process 1, by its pid on this machine.
     pid: u32,
     /// The process that holds the switch.
     switch: u32,
@@ -51,7 +51,7 @@ impl Host {
         self.ipv6_in(0)
     }
 
-    /// Its address at `eth0`, `eth1` ...
+    /// Its address on `eth0`, `eth1` ...
     pub fn ipv4_in(&self, network: usize) -> Ipv4Addr {
         ipv4(network, self.number)
     }
@@ -60,46 +60,46 @@ impl Host {
         ipv6(network, self.number)
     }
 
-    /// A command that runs on this host, in the same directory if the host has it. The process that it starts stands for the one on
-    /// the host: signals are passed on, its end is the other's end, and killing it kills the other.
+    /// A command that runs on this host, in the current directory if the host has it. The process that it starts represents the one on
+    /// the host: signals are forwarded, both end together, and killing it kills the other.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = join(&self.program, self.pid);
         command.arg(program);
-        // What these say of the machine is not true on the host.
+        // These variables describe the machine, not the host.
         for variable in ["TMPDIR", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"] {
             command.env_remove(variable);
         }
         command
     }
 
-    /// Runs a command to its end: what it has written, or why it failed.
+    /// Runs a command to its end; returns its output, or why it failed.
     pub fn run(&self, words: &[&str]) -> Result<String> {
         let (program, rest) = words.split_first().context("no command was named")?;
         finish(self.command(program).args(rest), &format!("{} on {}", words.join(" "), self.name))
     }
 
-    /// Its network, for threads of ours that are to use it.
+    /// Its network, for threads of ours to enter.
     pub(crate) fn network(&self) -> Result<File> {
         let path = format!("/proc/{}/ns/net", self.pid);
         File::open(path).with_context(|| format!("the host {} is gone", self.name))
     }
 
-    /// A file of this host, as everybody outside sees it.
+    /// A file of this host, by its path outside of the host.
     pub fn path(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.pid)).join(path.trim_start_matches('/'))
     }
 
-    /// Cuts the host off: its cables are pulled out of the switches. It keeps its addresses and finds out only by silence.
+    /// Disconnects the host by unplugging its cables from the switches. It keeps its addresses and can notice only by silence.
     pub fn cut(&self) -> Result<()> {
         (0..self.networks).try_for_each(|network| self.cut_from(network))
     }
 
-    /// Plugs the cables in again.
+    /// Plugs the cables back in.
     pub fn rejoin(&self) -> Result<()> {
         (0..self.networks).try_for_each(|network| self.plug(network, "up"))
     }
 
-    /// Cuts the host off from one of several networks.
+    /// Disconnects the host from one of several networks.
     pub fn cut_from(&self, network: usize) -> Result<()> {
         self.plug(network, "down")
     }
@@ -111,7 +111,7 @@ impl Host {
         finish(command.arg("/usr/sbin/ip").args(words), &format!("ip {}", words.join(" "))).map(drop)
     }
 
-    /// Moves the calling thread, and those that it will start, into the network of this host: its sockets are those of a process there.
+    /// Moves the calling thread, and threads that it starts, into the network of this host: their sockets are those of a process there.
     pub fn enter_network(&self) -> Result<()> {
         let network = self.network()?;
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
@@ -120,7 +120,7 @@ impl Host {
 
     /// Stops all processes of the host, and returns when they have stopped.
     pub fn freeze(&self) -> Result<()> {
-        // Those that were not stopped yet may have made others meanwhile.
+        // Processes that were not stopped yet may have forked.
         until(&format!("all processes of {} have stopped", self.name), || {
             let running: Vec<u32> = self.processes().into_iter().filter(|&pid| !has_stopped(pid)).collect();
             for pid in &running {
@@ -130,7 +130,7 @@ impl Host {
         })
     }
 
-    /// Lets all processes of the host go on.
+    /// Resumes all processes of the host.
     pub fn thaw(&self) -> Result<()> {
         for pid in self.processes() {
             signal(pid, Signal::CONT);
@@ -138,7 +138,7 @@ impl Host {
         Ok(())
     }
 
-    /// The living processes of this host, as this machine numbers them; also those in namespaces that were made on the host.
+    /// The living processes of this host, by their pids on this machine, including those in namespaces created on the host.
     pub fn processes(&self) -> BTreeSet<u32> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -149,7 +149,7 @@ impl Host {
     fn has(&self, pid: u32, namespace: Option<&Path>) -> bool {
         let own = fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
         let lives = !matches!(state(pid), None | Some('Z' | 'X'));
-        // What `unshare` starts on the host has the host's process namespace as an ancestor: its parents have it.
+        // A child of `unshare` on the host is in a descendant of the host's process namespace: its ancestors are in the host's.
         lives
             && (own.as_deref() == namespace
                 || parent(pid).is_some_and(|up| up > 1 && up != pid && self.has(up, namespace)))
@@ -173,7 +173,7 @@ pub(crate) fn host_name(number: usize) -> String {
     format!("n{number}")
 }
 
-/// The end of a host's cable at the switch.
+/// The switch end of a host's cable.
 pub(crate) fn cable(host: &str, network: usize) -> String {
     format!("{host}-{network}")
 }
@@ -194,7 +194,7 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 fn has_stopped(pid: u32) -> bool {
-    // One that has ended meanwhile does not run either. All threads have stopped when the first one is seen so, or soon.
+    // A process that has ended does not run either. When the first thread is seen stopped, all have stopped or soon will.
     matches!(state(pid), None | Some('T' | 't' | 'Z' | 'X'))
 }
 
@@ -208,7 +208,7 @@ fn parent(pid: u32) -> Option<u32> {
 
 fn stat(pid: u32) -> Option<(char, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, even parentheses.
+    // The name in parentheses may contain anything, even parentheses.
     let mut rest = text[text.rfind(')')? + 1..].split_whitespace();
     Some((rest.next()?.chars().next()?, rest.next()?.parse().ok()?))
 }

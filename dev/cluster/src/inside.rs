@@ -1,6 +1,6 @@
-//! Process 1 of a host: it puts the host's own files where everybody looks for them, brings the network up, and stays.
+//! Process 1 of a host: mounts the host's own files in their usual places, brings the network up, and stays.
 //!
-//! Orphans come to it, and the kernel removes them when they end, because it ignores SIGCHLD.
+//! It adopts orphans; the kernel removes them when they end, because it ignores SIGCHLD.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -37,7 +37,7 @@ fn say(line: &str) -> Result<()> {
     std::io::stdout().write_all(format!("{line}\n").as_bytes()).context("speaking to the cluster")
 }
 
-/// What the host has of its own hides what the machine has, where the machine has it.
+/// Covers the machine's files with the host's own, where the machine has them.
 fn take_files(own: &Path) -> Result<()> {
     let shared = open_shared()?;
     let places = [
@@ -52,18 +52,18 @@ fn take_files(own: &Path) -> Result<()> {
     for (name, place) in places.into_iter().filter(|(_, place)| Path::new(place).exists()) {
         mount_bind(own.join(name), place).with_context(|| format!("mounting our own {place}"))?;
     }
-    // ssh is to use the cluster's keys and configuration and not the user's.
+    // ssh should use the cluster's keys and configuration, not the user's.
     let home = std::env::home_dir().unwrap_or_default();
     let ssh = home.join(".ssh");
     if ssh.is_dir() {
         mount("ssh", &ssh, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=700")
             .with_context(|| format!("hiding {}", ssh.display()))?;
     }
-    // What the user's shell does first may take long, and leave locks behind when the shell is killed.
+    // The user's shell startup files may be slow, and leave locks behind when the shell is killed.
     for begin in SHELL_FILES.map(|name| home.join(name)).iter().filter(|file| file.is_file()) {
         mount_bind("/dev/null", begin).with_context(|| format!("hiding {}", begin.display()))?;
     }
-    // This one last: behind it are all the others.
+    // Last, because it hides all the others.
     mount_bind(own.join("run"), "/run").context("mounting our own /run")?;
     for (path, file) in shared {
         fs::create_dir_all(&path).with_context(|| format!("making {}", path.display()))?;
@@ -73,7 +73,7 @@ fn take_files(own: &Path) -> Result<()> {
     mount("proc", "/proc", "proc", MountFlags::empty(), None).context("mounting /proc")
 }
 
-/// Those of the shared directories that would be hidden.
+/// The shared directories that would otherwise be hidden.
 fn open_shared() -> Result<Vec<(PathBuf, File)>> {
     let place = Path::new(PLACE).join("shared");
     let list = fs::read(place.join("list")).context("reading what is shared")?;
@@ -88,19 +88,19 @@ fn open_shared() -> Result<Vec<(PathBuf, File)>> {
     Ok(shared)
 }
 
-/// The words are an address of each family for each network.
+/// The words are one address of each family per network.
 fn connect(addresses: &str) -> Result<()> {
     let words: Vec<&str> = addresses.split_whitespace().collect();
     ensure!(!words.is_empty() && words.len().is_multiple_of(2), "the cluster gave us no addresses");
     ip("link set lo up")?;
     for (network, pair) in words.chunks(2).enumerate() {
         ip(&format!("address add {}/24 dev eth{network}", pair[0]))?;
-        // Nobody else can have the address: waiting for somebody to object would take a second.
+        // No other host can have the address: duplicate detection would take a second.
         ip(&format!("address add {}/64 dev eth{network} nodad", pair[1]))?;
         ip(&format!("link set eth{network} up"))?;
     }
     Ok(())
 }
 
-/// What shells read although nobody has logged in at a terminal.
+/// Files that shells read even without a login at a terminal.
 const SHELL_FILES: [&str; 4] = [".bashrc", ".zshenv", ".cshrc", ".tcshrc"];

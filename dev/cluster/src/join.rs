@@ -1,4 +1,4 @@
-//! A process outside stands for one on a host: it starts it there, passes signals on, and ends as it does.
+//! A process outside that represents one on a host: it starts it there, forwards signals, and ends as it does.
 //!
 //! Not `nsenter`, because that stops when its child is stopped, and a frozen host could not be thawed. When the process
 //! outside is killed, the kernel kills the one on the host.
@@ -16,7 +16,7 @@ use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
 use crate::roles::word;
 
-/// Arguments: the process whose namespaces are entered, the program, its arguments.
+/// Arguments: the pid of the process to take the namespaces from, the program, its arguments.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let there: i32 = word(arguments, 0)?.parse().context("reading the process id of the host")?;
     let there = Pid::from_raw(there).context("0 is no process id")?;
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let directory = std::env::current_dir().context("finding the current directory")?;
     let host = pidfd_open(there, PidfdFlags::empty()).context("the host is gone")?;
     move_into_thread_name_spaces(host.as_fd(), ALL).context("entering the host")?;
-    // Entering has moved us to the root; the directory may be one that this host does not have.
+    // Entering has moved us to the root directory; this host may not have the previous one.
     if std::env::set_current_dir(&directory).is_err() {
         std::env::set_current_dir("/").context("changing to /")?;
     }
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     }
 }
 
-/// Runs a program to its end and passes signals on to it. It is killed when this process is. For processes with one thread.
+/// Runs a program to its end and forwards signals to it. It dies with this process. For single-threaded processes.
 pub fn stand_for(command: &mut Command) -> io::Result<ExitStatus> {
     let (signals, before) = Signals::block()?;
     let in_terminal = rustix::termios::isatty(rustix::stdio::stdin());
@@ -47,7 +47,7 @@ pub fn stand_for(command: &mut Command) -> io::Result<ExitStatus> {
     // SAFETY: between fork and exec the child makes two system calls and touches no memory of others.
     unsafe {
         command.pre_exec(move || {
-            // In a terminal it belongs to the group in the foreground, with us. Elsewhere our group may have no number where it is.
+            // In a terminal it shares our foreground process group. Elsewhere our group may have no number in its namespace.
             if !in_terminal {
                 rustix::process::setsid()?;
             }
@@ -70,7 +70,7 @@ pub fn stand_for(command: &mut Command) -> io::Result<ExitStatus> {
     status
 }
 
-/// The kernel kills the process that this command starts when the thread that starts it ends, however that ends.
+/// Makes the kernel kill the process that this command starts when the thread that starts it ends, for any reason.
 pub(crate) fn die_with_us(command: &mut Command) {
     // SAFETY: between fork and exec the child makes one system call and touches no memory of others.
     unsafe {
@@ -78,12 +78,12 @@ pub(crate) fn die_with_us(command: &mut Command) {
     }
 }
 
-/// Dies of the signal that a program has died of; otherwise, the exit code.
+/// Dies of the signal that killed a program; otherwise returns its exit code.
 pub fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
-        // SAFETY: no handler is installed. Rust's own one for SIGSEGV goes.
+        // SAFETY: no handler is installed. This replaces Rust's own one for SIGSEGV.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         if let Some(signal) = Signal::from_named_raw(signal) {
             let _ = kill_process(rustix::process::getpid(), signal);
@@ -93,7 +93,7 @@ pub fn end_as(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(255))
 }
 
-/// The kernel removes children of ours that end; nobody waits for them.
+/// Lets the kernel reap our children, as no code waits for them.
 pub(crate) fn ignore_children() {
     // SAFETY: no handler is installed, and no other thread of ours waits for a child.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
@@ -105,7 +105,7 @@ const ALL: ThreadNameSpaceType = ThreadNameSpaceType::NETWORK
     .union(ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION)
     .union(ThreadNameSpaceType::PROCESS_ID);
 
-/// What is passed on, and the news of the child's end.
+/// The signals to forward, and SIGCHLD for the child's end.
 const WATCHED: [i32; 8] = [
     libc::SIGCHLD,
     libc::SIGHUP,
@@ -120,7 +120,7 @@ const WATCHED: [i32; 8] = [
 struct Signals(File);
 
 impl Signals {
-    /// From now on these signals wait here. Also the mask of before.
+    /// Blocks these signals and collects them here. Also returns the previous mask.
     fn block() -> io::Result<(Signals, libc::sigset_t)> {
         // SAFETY: the sets are plain data, made by sigemptyset, and all pointers are to locals of this function.
         unsafe {
@@ -141,14 +141,14 @@ impl Signals {
         }
     }
 
-    /// Waits for one. None: it is not to be passed on.
+    /// Waits for a signal. None: it should not be forwarded.
     fn next(&self) -> io::Result<Option<Signal>> {
         let mut bytes = [0; size_of::<libc::signalfd_siginfo>()];
         rustix::io::read(&self.0, &mut bytes)?;
-        // The number comes first, the origin third, each in four bytes.
+        // The number is the first field, the origin the third, each of four bytes.
         let field = |at: usize| i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let (number, code) = (field(0), field(8));
-        // What the kernel sends for a terminal goes to the whole group, and so to the child as well.
+        // A signal from a terminal goes to the whole group, and so to the child as well.
         let by_terminal = code > 0 && number != libc::SIGHUP;
         let passed = number != libc::SIGCHLD && !by_terminal;
         Ok(if passed { Signal::from_named_raw(number) } else { None })
@@ -156,7 +156,7 @@ impl Signals {
 }
 
 fn set_mask(mask: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: the mask is one that the kernel gave us.
+    // SAFETY: the kernel returned this mask.
     match unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -1,17 +1,17 @@
 //! Hosts for tests and trials, on one machine: each has its own name, addresses, processes, `/tmp` and `/run`.
 //!
 //! A host is a set of namespaces: network, mount, PID, UTS and IPC. All of them live inside one more set, the [`Cluster`], which
-//! holds the switch that connects them. Nothing of it exists outside: when the process that made a cluster ends, however it
-//! ends, the kernel kills everything inside, and network and files are gone with the last of it. Programs and home directories are
+//! holds the switch that connects them. Nothing of it exists outside: when the process that created a cluster ends, for any reason,
+//! the kernel kills everything inside, and network and files disappear with the last process. Programs and home directories are
 //! those of the machine, as on a cluster with a shared file system.
 //!
-//! [`Ssh`] and [`Slurm`] start what people use to reach other hosts. A [`Host`] can be cut off and frozen; a [`Relay`] makes
-//! connections slow, splits what they carry, or ends them. By hand: `cargo xtask cluster -n 4 -- CMD`.
+//! [`Ssh`] and [`Slurm`] start the usual services for reaching other hosts. A [`Host`] can be disconnected and frozen; a [`Relay`]
+//! delays or splits traffic, or ends connections. By hand: `cargo xtask cluster -n 4 -- CMD`.
 //!
-//! Smaller worlds, for what needs no hosts: [`alone`] gives a command processes and temporary files that are all its own, [`emptied`] hides
-//! what lies in some directories, [`bare`] hides the software that tests without peers must do without.
+//! Smaller worlds, for tests without hosts: [`alone`] gives a command its own processes and temporary files, [`emptied`] hides
+//! the content of some directories, [`bare`] hides the software that tests without peers must do without.
 //!
-//! It needs root and a few Debian packages; what is missing is named in the error.
+//! It needs root and a few Debian packages; errors name those that are missing.
 
 mod alone;
 mod bare;

@@ -1,4 +1,4 @@
-//! `cluster`: several hosts on this machine for the time of one command, which runs on the first of them.
+//! `cluster`: several hosts on this machine for the duration of one command, which runs on the first of them.
 //!
 //! The same program also plays the parts of a cluster.
 
@@ -33,7 +33,7 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     let (program, rest) = wanted.command.split_first().context("no command was named")?;
     let status = stand_for(cluster.host(1).command(program).args(rest));
     let status = status.with_context(|| format!("running {}", program.display()))?;
-    // Nothing is left when we end.
+    // Everything must be gone before we end.
     drop((slurm, ssh, cluster));
     Ok(end_as(status))
 }
@@ -45,7 +45,7 @@ struct Wanted {
     command: Vec<OsString>,
 }
 
-/// None: the user wants to know how to ask.
+/// None: the user asked for help.
 fn parse(arguments: Vec<OsString>) -> Result<Option<Wanted>> {
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     let mut wanted = Wanted { hosts: 4, networks: 1, slurm: false, command: vec![shell] };

@@ -1,4 +1,4 @@
-//! A stretch of bad network: connections that go through a relay are slow, split, stalled or cut, as a test wants it.
+//! A bad network: connections through a relay are slow, split, stalled or cut, as a test requests.
 //!
 //! It accepts on one address and connects to another. Bytes of a connection keep their order, and none is lost before a cut.
 
@@ -15,14 +15,14 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::Host;
 
-/// What happens to bytes on their way.
+/// The treatment of bytes on their way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weather {
-    /// How long each byte takes.
+    /// The delay of each byte.
     pub delay: Duration,
     /// The most bytes that arrive in one piece.
     pub split: Option<usize>,
-    /// Nothing arrives as long as this is so.
+    /// No bytes arrive while this is set.
     pub stalled: bool,
 }
 
@@ -34,13 +34,13 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Accepts connections at `listen` and passes them on to `to`; on this machine, or on a host and its network.
+    /// Accepts connections at `listen` and forwards them to `to`; on this machine, or in the network of a host.
     pub fn start(on: Option<&Host>, listen: SocketAddr, to: SocketAddr) -> Result<Relay> {
         let namespace = on.map(Host::network).transpose()?;
         let shared = Arc::new(Shared::default());
         let (answer, answered) = sync_channel(1);
         let for_thread = shared.clone();
-        // A namespace belongs to a thread, and to those that it starts.
+        // A namespace belongs to a thread and to the threads that it starts.
         thread::spawn(move || {
             let listener = namespace
                 .map_or(Ok(()), |network| {
@@ -63,7 +63,7 @@ impl Relay {
         Ok(Relay { address, listener, shared })
     }
 
-    /// Where it accepts connections.
+    /// The address at which it accepts connections.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -73,7 +73,7 @@ impl Relay {
         self.shared.changed.notify_all();
     }
 
-    /// Ends all connections at once: what was on its way is lost. New ones may come.
+    /// Ends all connections at once; bytes on their way are lost. New connections are accepted.
     pub fn cut(&self) {
         let mut state = self.shared.lock();
         for stream in state.streams.drain(..) {
@@ -84,12 +84,12 @@ impl Relay {
         self.shared.changed.notify_all();
     }
 
-    /// How many bytes have arrived, of all connections in both directions.
+    /// How many bytes have arrived, over all connections in both directions.
     pub fn passed(&self) -> u64 {
         self.shared.lock().passed
     }
 
-    /// How many pieces have come from where it passes things on to, whether they have arrived or wait.
+    /// How many pieces have come from the target, delivered or still waiting.
     pub fn answers(&self) -> u64 {
         self.shared.lock().answers
     }
@@ -97,9 +97,9 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // One that has just been accepted is not to go on without us.
+        // A connection that has just been accepted must not outlive us.
         self.shared.lock().over = true;
-        // Its thread waits in accept, which fails from now on.
+        // Its thread waits in accept, which now fails.
         let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
         self.cut();
     }
@@ -122,14 +122,14 @@ struct RelayState {
 }
 
 impl Shared {
-    /// A thread that failed with the lock has not left anything half done.
+    /// A thread that panicked while holding the lock left the state consistent.
     fn lock(&self) -> MutexGuard<'_, RelayState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn accept(self: &Arc<Self>, listener: &TcpListener, to: SocketAddr) {
         while let Ok((near, _)) = listener.accept() {
-            // Nobody listens there: the connection ends, as it would without us.
+            // The target does not listen: the connection ends, as it would without us.
             let Ok(far) = TcpStream::connect(to) else { continue };
             let _ = self.join(near, far);
         }
@@ -182,7 +182,7 @@ impl Shared {
         let _ = to.shutdown(Shutdown::Write);
     }
 
-    /// Waits until what was read then may arrive. None: its connection was cut.
+    /// Waits until bytes read at `read_at` may arrive. None: their connection was cut.
     fn clear(&self, read_at: Instant, cuts: u64) -> Option<Weather> {
         let mut state = self.lock();
         loop {
@@ -193,7 +193,7 @@ impl Shared {
             if !state.weather.stalled && early.is_zero() {
                 return Some(state.weather);
             }
-            // A change of the weather wakes us sooner.
+            // `set` wakes us sooner.
             let span = if early.is_zero() { Duration::from_secs(3600) } else { early };
             state = match self.changed.wait_timeout(state, span) {
                 Ok((state, _)) => state,
@@ -203,7 +203,7 @@ impl Shared {
     }
 }
 
-/// Pieces that wait in one direction; behind them the sender's own network fills up.
+/// Most pieces that wait in one direction; beyond that, the sender's own network fills up.
 const ON_THE_WAY: usize = 64;
 
 #[cfg(test)]

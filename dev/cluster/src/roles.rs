@@ -1,5 +1,5 @@
-//! The processes that clusters and worlds are made of. They are the program `cluster`, or another that calls [`run_role`] first, under
-//! another first argument.
+//! The processes that clusters and worlds consist of. They run the program `cluster`, or another that calls [`run_role`] first, with
+//! a role as the first argument.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub(crate) const WORLD: &str = "role-world";
 pub(crate) const HOST: &str = "role-host";
 pub(crate) const JOIN: &str = "role-join";
 
-/// Plays a part of a cluster or a world, if the arguments say so.
+/// Plays the role that the first argument names, if it names one.
 pub fn run_role(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let (role, rest) = arguments.split_first()?;
     match role.to_str()? {
@@ -29,7 +29,7 @@ pub fn run_role(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     }
 }
 
-/// A word of the command line that a role was started with.
+/// An argument of the role.
 pub(crate) fn word(words: &[OsString], at: usize) -> Result<&str> {
     match words.get(at).and_then(|word| word.to_str()) {
         Some(word) => Ok(word),

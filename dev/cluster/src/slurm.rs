@@ -1,7 +1,7 @@
-//! A Slurm over the hosts of a cluster: munged and slurmd on each, slurmctld on the first.
+//! Slurm on the hosts of a cluster: munged and slurmd on each, slurmctld on the first.
 //!
-//! No accounting and no cgroups. Its files stand in the hosts' own `/etc/slurm` and `/run`, where Slurm's commands look for
-//! them, so `srun` works on every host as it is.
+//! No accounting and no cgroups. Its files are in the hosts' own `/etc/slurm` and `/run`, where Slurm's commands look for
+//! them, so `srun` works unchanged on every host.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -16,25 +16,25 @@ use crate::ssh::write;
 use crate::wait::until;
 use crate::{Cluster, Host};
 
-/// The daemons of a Slurm. They end with the cluster, or when this is dropped.
+/// The daemons of Slurm. They end with the cluster, or when this is dropped.
 #[derive(Debug)]
 pub struct Slurm {
     daemons: Vec<Child>,
-    /// Paths outside, while the cluster is there.
+    /// Paths outside of the hosts, valid while the cluster exists.
     logs: Vec<std::path::PathBuf>,
 }
 
-/// How Slurm's processes and PMIx libraries tell who they are.
+/// How Slurm's processes and PMIx libraries authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// By tokens of munge.
+    /// With munge tokens.
     Munge,
-    /// Whatever a message says is believed.
+    /// Not at all: messages are trusted.
     Blind,
 }
 
 impl Slurm {
-    /// Starts it, and waits until all nodes are ready for work.
+    /// Starts Slurm, and waits until all nodes are ready for work.
     pub fn start(cluster: &Cluster, trust: Trust) -> Result<Slurm> {
         let configuration = configuration(cluster, trust)?;
         let mut slurm = Slurm { daemons: Vec::new(), logs: Vec::new() };
@@ -65,7 +65,7 @@ impl Slurm {
         Ok(slurm)
     }
 
-    /// What the daemons have to say.
+    /// The ends of the daemons' logs.
     pub fn logs(&self) -> String {
         let tail = |path: &std::path::PathBuf| {
             let text = String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
@@ -136,8 +136,8 @@ fn configuration(cluster: &Cluster, trust: Trust) -> Result<String> {
         Trust::Munge => "munge",
         Trust::Blind => "none",
     };
-    // In steps of fewer nodes than the tree is wide, nobody waits for other nodes in fences without data: the plugin takes each
-    // node for a root without children.
+    // With fewer nodes than the tree is wide, no node waits for others in fences without data: the plugin treats each
+    // node as a root without children.
     let mut text = format!(
         "ClusterName=phalanx\n\
          SlurmctldHost={controller}\n\

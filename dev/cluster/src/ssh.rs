@@ -1,7 +1,7 @@
-//! An sshd on every host, and everything that `ssh HOST` needs to get there without a question.
+//! An sshd on every host, and everything that `ssh HOST` needs to connect without a prompt.
 //!
-//! Keys are made for this cluster. They, the configuration and the list of hosts stand in the hosts' own `/etc/ssh`, so that
-//! nobody's own files are read or written. No password opens anything.
+//! The keys are made for this cluster. They, the configuration and the list of hosts are in the hosts' own `/etc/ssh`, so that
+//! the user's own files are neither read nor written. Passwords are never accepted.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,14 +17,14 @@ use crate::host::finish;
 use crate::wait::until;
 use crate::{Cluster, Host};
 
-/// The sshds of a cluster. They end when this is dropped; what they have started goes on.
+/// The sshds of a cluster. They end when this is dropped; processes that they have started go on.
 #[derive(Debug)]
 pub struct Ssh {
     daemons: Vec<Child>,
 }
 
 impl Ssh {
-    /// Starts them, and waits until they can be reached.
+    /// Starts the daemons, and waits until they can be reached.
     pub fn start(cluster: &Cluster) -> Result<Ssh> {
         let sshd = debian_file("/usr/sbin/sshd", "openssh-server")?;
         let first = cluster.hosts().first().context("there are no hosts")?.path("/etc/ssh");
@@ -84,7 +84,7 @@ pub(crate) fn until_reached(host: &Host, port: u16, daemon: &mut Child) -> Resul
     Ok(())
 }
 
-/// A thread that has entered a network does not leave it: this one is for one question.
+/// A thread that has entered a network cannot leave it, so each check has its own.
 fn is_reached(network: &fs::File, address: SocketAddr) -> bool {
     std::thread::scope(|scope| {
         let asks = scope.spawn(|| {

@@ -1,6 +1,6 @@
-//! Process 1 of a cluster: it makes switches and hosts, says where they are, and ends with its maker.
+//! Process 1 of a cluster: creates switches and hosts, reports them, and ends with the process that started it.
 //!
-//! Everything that is written lies in one file system in memory at `/run`, which nobody outside sees.
+//! All files that it writes are in one in-memory file system at `/run`, which is invisible outside.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::debian::debian_file;
 use crate::host::{cable, host_name, ipv4, ipv6};
 use crate::roles::{HOST, word};
 
-/// Where the directories of the hosts are until each has taken its own.
+/// The hosts' directories until each host has mounted its own.
 pub(crate) const PLACE: &str = "/run/cluster";
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
     rustix::system::sethostname(b"switch").context("setting the name of the switch")?;
     ip("link set lo up")?;
     for network in 0..networks {
-        // A new port would carry nothing for the time of two forward delays; and with snooping, neighbours are not found in time.
+        // Otherwise a new port carries nothing for two forward delays; and with snooping, neighbours are not found in time.
         ip(&format!("link add switch{network} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"))?;
         ip(&format!("link set switch{network} up"))?;
     }
@@ -44,13 +44,13 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
     }
     said.push_str("ready\n");
     std::io::stdout().write_all(said.as_bytes()).context("reporting the hosts")?;
-    // Nobody writes: this is the end of the pipe that breaks when the cluster is to end.
+    // No data comes: this waits for the end of the pipe, which signals the end of the cluster.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     Ok(())
 }
 
-/// Directories and files of the hosts, and what they share. `/proc` becomes ours; that of the machine remains readable at
-/// `PLACE/proc`, where a process sees its number outside.
+/// Creates directories and files of the hosts, and the shared ones. `/proc` becomes ours; the machine's remains readable at
+/// `PLACE/proc`, where a process sees its pid outside.
 fn make_place(hosts: usize, shared: &[OsString]) -> Result<()> {
     let open = |path: &OsString| File::open(path).with_context(|| format!("opening {}", path.display()));
     let shared: Vec<(&OsString, File)> =
@@ -96,7 +96,7 @@ fn make_place(hosts: usize, shared: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// sshd refuses users whose accounts are locked, as root's is on some systems, keys or not. They still have no password.
+/// sshd refuses locked accounts, such as root's on some systems, even with keys. The unlocked ones still have no password.
 fn unlocked(shadow: &str) -> String {
     let line = |line: &str| match line.split_once(":!") {
         Some((name, rest)) if !name.contains(':') => {
@@ -108,7 +108,7 @@ fn unlocked(shadow: &str) -> String {
     shadow.lines().map(line).collect()
 }
 
-/// A host whose namespaces are being made.
+/// A host whose namespaces are being created.
 struct Starting {
     name: String,
     number: usize,
@@ -133,7 +133,7 @@ impl Starting {
         Ok(Starting { name, number, unshare, said: BufReader::new(said), life })
     }
 
-    /// Connects it to the switch. Its process id as the machine sees it, and the pipe that it lives by.
+    /// Connects it to the switch. Returns its pid as seen by the machine, and the pipe that keeps it alive.
     fn finish(mut self, networks: usize) -> Result<(u32, ChildStdin)> {
         let pid = self.hear()?.parse().context("reading its process id")?;
         // `unshare` is in the new network namespace itself.
@@ -160,7 +160,7 @@ impl Starting {
     }
 }
 
-/// `ip` with these words.
+/// Runs `ip` with these arguments.
 pub(crate) fn ip(words: &str) -> Result<()> {
     let output = Command::new(debian_file("/usr/sbin/ip", "iproute2")?)
         .args(words.split(' '))

@@ -1,6 +1,6 @@
-//! A client whose server sends anything, in any order, while the program makes every call that there is.
+//! A client of a server that sends anything, in any order, while the program makes every possible call.
 //!
-//! When the connection has ended every call has been answered, once.
+//! When the connection has ended, every call must have returned exactly once.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use phalanx_wire::{Blob, Info, Key, Kval, Nspace, ProcId, Query, Value};
 
 use crate::script::{MOST_STEPS, Script};
 
-/// The first byte says which release the server is of.
+/// The first byte selects the server's release.
 pub(crate) fn session(input: &[u8]) {
     let mut script = Script::new(input);
     let Some(release) = script.byte() else { return };
@@ -47,10 +47,10 @@ struct World {
     now: Time,
     out: Outbox<ClientReturn, ClientDelivery>,
     connected: bool,
-    /// Tags of requests, which replies carry.
+    /// Tags of requests, for replies.
     tags: Vec<u32>,
     delivered: Vec<DeliveryId>,
-    /// By number: whether it has been answered.
+    /// By number: whether the call has returned.
     calls: Vec<bool>,
 }
 
@@ -84,7 +84,7 @@ impl World {
     fn step(&mut self, what: u8, script: &mut Script<'_>) {
         match what & 15 {
             0..=4 => {
-                // What most replies answer is the request that was made last.
+                // Most replies answer the latest request.
                 let back = usize::from(what >> 4);
                 let tag = self.tags.iter().rev().nth(back).copied().unwrap_or(0);
                 self.bytes(&encode_frame(0, tag, script.piece()));
@@ -171,7 +171,7 @@ impl World {
             let verdict = Verdict { status: Status::SUCCESS, results: Vec::new() };
             self.call(ClientCall::Handled { delivery, verdict });
         }
-        // Calls that wait for other processes have their deadlines.
+        // Calls that wait for other processes end by their deadlines.
         for _ in 0..100 {
             let Some(next) = self.client.deadline() else { break };
             self.now = next.max(self.now);

@@ -1,4 +1,4 @@
-//! What a daemon hears from its neighbours in the tree, once their link has let them in.
+//! Messages to a daemon from its neighbours in the tree, over established links.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use phalanx_topo::Topology;
 
 use crate::script::{MOST_STEPS, Script};
 
-/// One of a few daemons: links come and go, anything is said on them, time passes, processes that it starts end.
+/// One of a few daemons: links come and go and carry anything, time passes, processes that it starts end.
 pub(crate) fn neighbours(input: &[u8]) {
     let mut script = Script::new(input);
     let me = NodeId(script.below(DAEMONS as usize) as u32);

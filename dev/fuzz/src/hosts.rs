@@ -1,11 +1,11 @@
-//! What users and batch systems write: lists of hosts, hostfiles, rankfiles, sequences.
+//! Input from users and batch systems: lists of hosts, hostfiles, rankfiles, sequences.
 
 use phalanx_dvm::hosts::{
     parse_grid_engine, parse_hostfile, parse_hosts, parse_lsf, parse_rankfile, parse_sequence, parse_slurm,
     text_of,
 };
 
-/// An error shows the place, which must be there.
+/// An error shows the offending place, which must exist.
 pub(crate) fn files(input: &[u8]) {
     let Some((kind, text)) = input.split_first() else { return };
     let text = match text_of("hosts", text) {

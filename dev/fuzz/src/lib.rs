@@ -1,10 +1,10 @@
-//! What must hold for any bytes whatsoever: nothing panics, nothing grows without bound, and what was understood once is
-//! understood again.
+//! Properties that must hold for any bytes: nothing panics, nothing grows without bound, and anything decoded once
+//! decodes again after encoding.
 //!
-//! Each target takes any input. `cargo xtask fuzz` lets libFuzzer look for one that a target does not stand; the inputs in
+//! Each target takes any input. `cargo xtask fuzz` has libFuzzer search for inputs that break a target; the inputs in
 //! `corpus`, and simple mutations of them, are an ordinary test.
 
-// A target that fails panics: that is how it says so.
+// A target reports a failure by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod client;
@@ -16,7 +16,7 @@ mod server;
 mod wire;
 
 pub struct Target {
-    /// Also of the folder in `corpus`.
+    /// Also the name of its folder in `corpus`.
     pub name: &'static str,
     pub check: fn(&[u8]),
 }

@@ -1,13 +1,14 @@
-//! What crosses the network between daemons: their handshake and their records, from both sides, and what users write of it.
+//! Traffic between daemons: their handshake and their records, from both sides, and users' settings for it.
 //!
-//! The random bytes are always the same here. So there is one honest conversation, and whoever is let in has said exactly that.
+//! The random bytes are always the same here. So there is exactly one honest conversation, and a peer that is admitted must have sent
+//! exactly that.
 
 use std::sync::OnceLock;
 
 use phalanx_dvm::NodeId;
 use phalanx_node::link::{Candidates, Handshake, Introduction, Network, Opener, Progress, Sealer, Secret};
 
-/// The first byte says who gets the others, and how they are cut.
+/// The first byte selects the side that gets the others, and how they are split.
 pub(crate) fn peer(input: &[u8]) {
     let Some((choice, bytes)) = input.split_first() else { return };
     let size = usize::from(choice >> 3) + 1;
@@ -20,7 +21,7 @@ pub(crate) fn peer(input: &[u8]) {
     }
 }
 
-/// Somebody calls us and says this.
+/// A caller sends us these bytes.
 fn called(bytes: &[u8], size: usize) {
     let mut handshake = answering();
     let mut replied = 0;
@@ -54,7 +55,7 @@ fn caller(bytes: &[u8], size: usize) {
     }
 }
 
-/// A link stands, and this comes over it.
+/// These bytes arrive over an established link.
 fn records(bytes: &[u8], size: usize) {
     let ((mut sealer, _), (_, mut opener)) = linked();
     let (mut sealed, mut out) = (Vec::new(), Vec::new());
@@ -69,7 +70,7 @@ fn records(bytes: &[u8], size: usize) {
     }
 }
 
-/// What one end sends the other gets, however the network cuts it.
+/// Bytes sent by one end arrive at the other, however the network splits them.
 fn round_trip(bytes: &[u8], size: usize) {
     let ((mut sealer, _), (_, mut opener)) = linked();
     let (mut sealed, mut out) = (Vec::new(), Vec::new());
@@ -125,7 +126,7 @@ fn linked() -> (End, End) {
     }
 }
 
-/// What an honest caller says, and what it is answered.
+/// The messages of an honest caller, and the answer to them.
 fn honest() -> &'static (Vec<u8>, Vec<u8>) {
     static HONEST: OnceLock<(Vec<u8>, Vec<u8>)> = OnceLock::new();
     HONEST.get_or_init(|| {
@@ -144,7 +145,7 @@ const MOST_REPLY: usize = 8 + 1 + 2 + 512;
 mod tests {
     use super::*;
 
-    /// The corpus would not be worth much if honest conversations were not in it.
+    /// The corpus is only useful if it contains honest conversations.
     #[test]
     fn honest_conversations_are_among_the_inputs() {
         let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/link");

@@ -1,4 +1,4 @@
-//! One target in the hands of libFuzzer: the one that `PHALANX_FUZZ_TARGET` names. `cargo xtask fuzz` builds and starts it.
+//! Runs the target named by `PHALANX_FUZZ_TARGET` under libFuzzer. `cargo xtask fuzz` builds and starts it.
 #![no_main]
 
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use phalanx_fuzz::{Target, target};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| (chosen().check)(data));
 
-/// Before there is one nothing can be fuzzed.
+/// Without a target nothing can be fuzzed.
 #[allow(clippy::expect_used)]
 fn chosen() -> &'static Target {
     static CHOSEN: OnceLock<&'static Target> = OnceLock::new();

@@ -1,6 +1,6 @@
-//! An input read as a course of events: small numbers and pieces of bytes, until nothing is left.
+//! An input read as a sequence of events: small numbers and pieces of bytes, until it is used up.
 
-/// So many events make a course; more find nothing new and take long.
+/// Most events of one run; more find nothing new and take long.
 pub(crate) const MOST_STEPS: usize = 400;
 
 pub(crate) struct Script<'a>(&'a [u8]);
@@ -16,12 +16,12 @@ impl<'a> Script<'a> {
         Some(*first)
     }
 
-    /// One of so many.
+    /// A number below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         usize::from(self.byte().unwrap_or(0)) % n
     }
 
-    /// A piece with its length before it, in two bytes; the last one may be shorter.
+    /// A piece preceded by its length in two bytes; the last one may be shorter.
     pub(crate) fn piece(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte().unwrap_or(0)) << 8 | usize::from(self.byte().unwrap_or(0));
         let (piece, rest) = self.0.split_at(length.min(self.0.len()));

@@ -1,6 +1,6 @@
-//! A server whose clients and tools send anything, in any order, and whose host answers when and how it pleases.
+//! A server with clients and tools that send anything, in any order, and a host that answers anything at any time.
 //!
-//! When everybody has gone nothing may be left: nobody waited for, no clock, no request.
+//! When all peers have left, nothing may remain: no waiting operation, no timer, no request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// The upper half of `what` says whom it is about, the lower half what happens.
+    /// The upper half of `what` selects the peer, the lower half the event.
     fn step(&mut self, what: u8, script: &mut Script<'_>) {
         let which = usize::from(what >> 4) % CONNECTIONS;
         match what & 15 {
@@ -133,7 +133,7 @@ impl World {
         self.bytes(which, greeting);
     }
 
-    /// A message that is whole at least: most of what is interesting lies behind that.
+    /// A message that is at least complete, since most of the interesting code is behind that check.
     fn frame(&mut self, which: usize, payload: &[u8]) {
         self.last_tag += 1;
         self.bytes(which, &encode_frame(0, self.last_tag, payload));
@@ -186,7 +186,7 @@ impl World {
                         *gone = None;
                     }
                 }
-                // Hosts admit clients at once, or nothing would ever get further.
+                // The host admits clients at once; otherwise no session would get any further.
                 Output::CallHost { call, op: HostOp::ClientConnected(_) } => {
                     let reply = HostReply::Done(Status::SUCCESS);
                     self.server.handle(self.now, Input::Host { call, reply }, &mut self.out);
@@ -218,7 +218,7 @@ impl World {
             self.host(0, 2);
         }
         self.call(ServerCall::DeregisterNspace(name("job")));
-        // What is kept for a while only, such as events for those who come late.
+        // Entries that are kept only for a while, such as events for latecomers.
         for _ in 0..4 {
             let Some(next) = self.server.deadline() else { break };
             self.now = next.max(self.now).after(Duration::from_secs(3600));
@@ -253,7 +253,7 @@ fn config() -> ServerConfig {
     }
 }
 
-/// Two nodes with as many ranks each; we are the first.
+/// Two nodes with the same number of ranks; we are the first.
 fn job() -> JobInfo {
     let placed = |rank: u32| JobProc::new(Rank(rank), rank / LOCAL, (rank % LOCAL) as u16);
     JobInfo {

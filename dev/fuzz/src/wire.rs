@@ -1,4 +1,4 @@
-//! Bytes that are to be read as what travels between processes, or lies in their files.
+//! Bytes decoded as messages between processes, or as files of theirs.
 
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::{
@@ -58,7 +58,7 @@ pub(crate) fn hello(data: &[u8]) {
     }
 }
 
-/// The first byte says how the rest is packed, and as what.
+/// The first byte selects how the rest is packed, and as what.
 pub(crate) fn value(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else { return };
     let format = format(*kind);
@@ -82,7 +82,7 @@ pub(crate) fn value(data: &[u8]) {
     }
 }
 
-/// The first byte says how the rest is packed, the second by which release, the third which message it is.
+/// The first byte selects the packing of the rest, the second the release, the third the message.
 pub(crate) fn request(data: &[u8]) {
     let [kind, release, message, bytes @ ..] = data else { return };
     let dialect = Dialect { format: format(*kind), release: Release::new(4 + u16::from(release % 3), 0, 0) };
@@ -133,7 +133,7 @@ pub(crate) fn rendezvous(data: &[u8]) {
     }
 }
 
-/// Whatever is read of a file is written again as it was read.
+/// Anything read from a file must be written back unchanged.
 pub(crate) fn collection(data: &[u8]) {
     let nspace = Nspace::new("job@1").expect("a name");
     let Ok(collection) = Collection::open(data, 0, &nspace) else { return };

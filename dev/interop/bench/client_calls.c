@@ -1,14 +1,14 @@
-/* How long the calls of a PMIx client take. Each rank prints "METRIC MICROSECONDS", one line per metric: the median of
- * its samples. Metrics that only make sense in one place come from rank 0 alone. What ends in "-cpu" is the processor
- * time of the rank itself, without its server's; "init-left" is the moment of the clock at which it left PMIx_Init.
+/* The time of a PMIx client's calls. Each rank prints "METRIC MICROSECONDS", one line per metric: the median of
+ * its samples. Metrics that only make sense in one place come from rank 0 alone. Names that end in "-cpu" are the processor
+ * time of the rank itself, without its server's; "init-left" is the clock time at which it left PMIx_Init.
  *
- * What is too short for a clock is measured in batches: "-first" is one call, the rest are the share of one of many.
- * "private-" is memory in KiB that belongs to the rank alone, taken while all ranks are alive, so that what the
- * libraries are backed by is shared with the others, if there are any. "anonymous-" is what no file backs: it does not
+ * Calls that are too short for the clock are measured in batches: "-first" is one call, the rest are averages of many.
+ * "private-" is memory in KiB that belongs to the rank alone, measured while all ranks are alive, so that the pages of the
+ * libraries are shared with the others, if there are any. "anonymous-" is memory without a file: it does not
  * depend on others, nor on when the libraries were written.
  *
- * With an argument, whatever it is, events go to all ranks of the job and not only to those of the node: the two that speak to
- * each other may be on two. */
+ * With any argument, events go to all ranks of the job and not only to those of the node: the two ranks that exchange them
+ * may be on two nodes. */
 #include "check.h"
 
 #include <semaphore.h>
@@ -100,7 +100,7 @@ static double one_get(const pmix_proc_t *proc, const char *key)
     return took;
 }
 
-/* A get of what has been got before, with the release of its value. */
+/* Repeated gets of the same value, with its release. */
 static double warm_get(const pmix_proc_t *proc, const char *key)
 {
     double samples[BATCHES];
@@ -144,7 +144,7 @@ static void puts_and_commits(char *text)
     printf("put-commit %.1f\n", median(samples, PUTS));
 }
 
-/* There and back: a name is published, then looked up. */
+/* Round trip: publishes a name, then looks it up. */
 static void names(void)
 {
     double samples[NAMES];
@@ -168,7 +168,7 @@ static void names(void)
     printf("publish-lookup %.1f\n", median(samples, NAMES));
 }
 
-/* Rank 0 sends, rank 1 answers from inside its handler: half of the time there and back. */
+/* Rank 0 sends, rank 1 answers from its handler: half of the round-trip time. */
 static void events(double *samples)
 {
     pmix_status_t code = me.rank == 0 ? PONG : PING;

@@ -1,5 +1,5 @@
-/* How long init and finalize of a PMIx client take when all ranks call them at once and do nothing else: no process begins
- * before all have been in init, and none ends before all have left finalize. Called with the number of ranks; each of them
+/* The time of a PMIx client's init and finalize when all ranks call them at once and do nothing else: no process starts
+ * while others are in init, and none ends before all have left finalize. The argument is the number of ranks; each of them
  * prints "METRIC MICROSECONDS". */
 #include "check.h"
 
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Where ranks meet without PMIx. */
+/* Lets ranks synchronize without PMIx. */
 struct meeting { atomic_int before, after; };
 
 static double now(void)

@@ -1,8 +1,8 @@
-/* How long many outstanding gets take: rank 1 asks, before rank 0 has committed, as often as the argument says for one of its keys.
- * Rank 1 prints "gets-COUNT MICROSECONDS", from the first question to the last answer.
+/* The time of many outstanding gets: before rank 0 commits, rank 1 makes as many requests for rank 0's keys as the argument states.
+ * Rank 1 prints "gets-COUNT MICROSECONDS", from the first request to the last answer.
  *
- * There are a few hundred keys only: OpenPMIx 4.2 compares each name with all names that it has met before, so that with more of
- * them its own search would take most of the time, whoever the server is. */
+ * There are a few hundred keys only: OpenPMIx 4.2 compares each name with all names that it has seen before, so that with more of
+ * them its own search would take most of the time, whatever the server. */
 #include "check.h"
 
 #include <stdatomic.h>

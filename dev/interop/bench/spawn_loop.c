@@ -1,4 +1,4 @@
-/* The least a launcher can do: start N copies of a program with posix_spawn, and wait for all of them. Each
+/* The minimum for any launcher: starts N copies of a program with posix_spawn, and waits for all of them. Each
  * finds its number in RANK. */
 #include <spawn.h>
 #include <stdio.h>

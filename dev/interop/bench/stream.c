@@ -1,14 +1,14 @@
-/* Writes and reads streams whose every byte can be checked, as fast as a program can.
+/* Writes and reads streams as fast as a program can; every byte of them can be checked.
  *
  *   stream blocks BYTES [WRITE]          numbered blocks of 4096 bytes
  *   stream lines COUNT LENGTH [WRITE [FILE]]
- *                                        lines "RRRRR NNNNNNNNNN aaa..."; WRITE 0: each line by a write of its own. Less than COUNT
- *                                        as soon as there is a FILE: says on standard error how many
- *   stream clock COUNT MICROSECONDS      lines with the monotonic clock at the moment of their writing, at this pace
- *   stream sink [PAUSE]                  reads blocks until end of file; says "sink RANK BYTES WRONG FIRST LAST", where FIRST and
+ *                                        lines "RRRRR NNNNNNNNNN aaa..."; WRITE 0: each line by a write of its own. Stops before COUNT
+ *                                        as soon as FILE exists: prints on standard error how many
+ *   stream clock COUNT MICROSECONDS      lines with the monotonic clock when they are written, at this pace
+ *   stream sink [PAUSE]                  reads blocks until end of file; prints "sink RANK BYTES WRONG FIRST LAST", where FIRST and
  *                                        LAST are the clock at the first and after the last byte. PAUSE: milliseconds between reads
  *
- * WRITE: bytes per write, 65536 unless told. */
+ * WRITE: bytes per write, 65536 by default. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void put(const void *bytes, size_t count)
     }
 }
 
-/* The same in the reader that checks. */
+/* The same pattern as in the checking reader. */
 static void make_pattern(void)
 {
     uint64_t state = 88172645463325252u;

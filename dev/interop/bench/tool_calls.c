@@ -1,4 +1,4 @@
-/* What a tool's calls cost: attaches to the server of the process PID, asks, spawns, leaves.
+/* The cost of a tool's calls: attaches to the server of the process PID, queries, spawns, leaves.
  *
  *   tool_calls PID
  *

@@ -1,4 +1,4 @@
-/* How tools of this directory begin: at the server of a process that was named. */
+/* Common start of the tools in this directory: attaches to the server with a given pid. */
 #ifndef ATTACH_H
 #define ATTACH_H
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Becomes a tool of the server with this pid; without it the program ends with 3. */
+/* Becomes a tool of the server with this pid; if there is none, the program ends with 3. */
 static pmix_proc_t attach_to(const char *pid)
 {
     pid_t server = atoi(pid);

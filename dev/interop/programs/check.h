@@ -1,7 +1,7 @@
-/* What the PMIx programs of this directory share: init and finalize, checks that say what failed, and a barrier.
+/* Common parts of the PMIx programs in this directory: init and finalize, checks that print what failed, and a barrier.
  *
  * A failed check prints rank, place, expression and message, and ends the process with 1. A program that is
- * still running after ten minutes is killed by SIGALRM: no test waits for ever. */
+ * still running after ten minutes is killed by SIGALRM: no test waits forever. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -66,7 +66,7 @@ __attribute__((unused)) static void start(void)
     PMIX_VALUE_RELEASE(value);
 }
 
-/* Says that everything was right, in the form the tests wait for. */
+/* Reports success in the form that the tests expect. */
 __attribute__((unused)) static void finish(const char *what)
 {
     OK(PMIx_Finalize(NULL, 0));
@@ -79,7 +79,7 @@ __attribute__((unused)) static void barrier(void)
     OK(PMIx_Fence(NULL, 0, NULL, 0));
 }
 
-/* A fence after which everybody has everybody's committed values. */
+/* A fence after which every rank has all committed values. */
 __attribute__((unused)) static void exchange(void)
 {
     pmix_info_t info;
@@ -91,7 +91,7 @@ __attribute__((unused)) static void exchange(void)
     PMIX_INFO_DESTRUCT(&info);
 }
 
-/* A name with a rank. Valid until sixteen more were made. */
+/* A name with a rank. Valid until sixteen more have been made. */
 __attribute__((unused)) static const char *keyed(const char *name, pmix_rank_t rank)
 {
     static char keys[16][PMIX_MAX_KEYLEN + 1];
@@ -111,7 +111,7 @@ __attribute__((unused)) static void put_text(pmix_scope_t scope, const char *key
     PMIX_VALUE_DESTRUCT(&value);
 }
 
-/* Gets a key with at most one directive and checks that it is this text. */
+/* Gets a key with at most one directive and checks that its value is this text. */
 __attribute__((unused))
 static void expect_text(pmix_rank_t rank, const char *key, pmix_info_t *info, const char *text)
 {

@@ -1,9 +1,9 @@
-"""A rank that talks to its server with bytes of its own making.
+"""A rank that sends hand-made bytes to its server.
 
 usage: hostile.py MISCHIEF FRIENDS
 
-What the server did is printed in one line. Then the file `begin` in the directory INTEROP_MEETING tells the other
-ranks (pmix_bystander) to begin their work, and this rank stays until each of them has left a file there as well.
+Prints the server's reaction in one line. Then it creates the file `begin` in the directory INTEROP_MEETING, which makes
+the other ranks (pmix_bystander) start their work, and stays until each of them has left a file there as well.
 Encodings follow docs/wire.md: flexible integers, buffers without descriptions.
 """
 
@@ -99,7 +99,7 @@ def request(sock, command, payload=b"", tag=101):
 
 
 def outcome(sock):
-    """What the server does with a connection that it should not like."""
+    """The server's reaction to a connection that it should reject."""
     try:
         data = sock.recv(65536)
     except socket.timeout:
@@ -110,7 +110,7 @@ def outcome(sock):
 
 
 def status_of(data):
-    """The status at the beginning of a reply: count, then zigzag."""
+    """The status at the start of a reply: count, then zigzag."""
     value, shift = 0, 0
     for byte in data[1:]:
         value |= (byte & 0x7F) << shift
@@ -191,7 +191,7 @@ def honest():
 
 
 def replayed_credential():
-    """What the rank itself has sent, from wherever this runs."""
+    """The credential that the rank itself has sent, replayed from another place."""
     sock = connection()
     sock.sendall(hello(credential=bytes.fromhex(os.environ["INTEROP_CREDENTIAL"])))
     return outcome(sock)
@@ -249,7 +249,7 @@ def truncated():
 
 
 def unread_replies():
-    """Asks for the job data again and again and never reads an answer."""
+    """Requests the job data repeatedly and never reads an answer."""
     sock = connected()
     sock.setblocking(False)
     payload = one(bytes([REQ]))
@@ -276,7 +276,7 @@ def finalize_twice():
 
 
 def second_connection():
-    """The same rank connects again while its first connection lives, and leaves again."""
+    """The same rank connects again while its first connection is open, and leaves again."""
     first, second = connected(), connected()
     keep.extend([first, second])
     answers = [request(sock, REQ) for sock in (second, first)]
@@ -287,7 +287,7 @@ def second_connection():
 
 
 def connection_flood():
-    """The same rank connects for as long as it is let in."""
+    """The same rank keeps connecting until the server refuses it."""
     while True:
         try:
             keep.append(connected())
@@ -299,6 +299,6 @@ keep = []
 verdict = globals()[sys.argv[1]]()
 print(f"{sys.argv[1]}: {verdict}", flush=True)
 open(os.path.join(MEETING, "begin"), "w").close()
-# Connections stay as they are while the others work.
+# Connections stay open while the others work.
 while len(os.listdir(MEETING)) < 1 + int(sys.argv[2]):
     time.sleep(0.005)

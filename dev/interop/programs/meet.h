@@ -1,7 +1,7 @@
-/* Makes the connections between all ranks, each from the lower one.
+/* Connects all ranks to each other, each pair from the lower rank.
  *
- * Where two ranks connect to each other over TCP at the same moment, as in the first step of a collective, Open MPI 4.1.4 now
- * and then takes a message for one of a kind that it does not know, and jumps to address 0: three of 120 runs on four nodes of
+ * Where two ranks connect to each other over TCP at the same moment, as in the first step of a collective, Open MPI 4.1.4
+ * sometimes takes a message for one of an unknown kind, and jumps to address 0: in three of 120 runs on four nodes of
  * Slurm, with Debian's own libpmix everywhere. */
 #include <mpi.h>
 

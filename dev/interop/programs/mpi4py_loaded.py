@@ -1,4 +1,4 @@
-"""mpi4py with the library that it finds, which is loaded and not initialized; then nothing, until somebody ends it."""
+"""mpi4py with the library that it finds, loaded but not initialized; then waits to be killed."""
 
 import signal
 

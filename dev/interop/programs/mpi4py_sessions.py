@@ -1,4 +1,4 @@
-"""MPI sessions: communicators made of groups, without MPI_Init. Ranks have made different numbers of them before."""
+"""MPI sessions: communicators made from groups, without MPI_Init. Ranks have made different numbers of them before."""
 
 import sys
 

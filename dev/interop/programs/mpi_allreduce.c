@@ -1,4 +1,4 @@
-/* Sums a vector over all ranks and compares every element with what it must be. */
+/* Sums a vector over all ranks and compares every element with the expected value. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Every rank says who it is; rank 0 checks that the job is one job and not n singletons. */
+/* Every rank prints its number and host, and checks that the job is one job and not n singletons. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-"""MPI in an interpreter: the library that the first argument names is loaded when the program runs, as mpi4py loads it."""
+"""MPI in an interpreter: loads the library that the first argument names at run time, as mpi4py does."""
 
 import ctypes
 import sys
 
 mpi = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
 mpi.MPI_Init(None, None)
-# As MPICH's binary interface has it.
+# MPI_COMM_WORLD in MPICH's binary interface.
 world = ctypes.c_int(0x44000000)
 rank, size = ctypes.c_int(), ctypes.c_int()
 mpi.MPI_Comm_rank(world, ctypes.byref(rank))

@@ -1,4 +1,4 @@
-/* Linked with MPI, and never calls MPI_Init. Exits with the number that it is given. */
+/* Linked with MPI, but never calls MPI_Init. Exits with the code in its argument. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Rank 0's job starts a job of as many ranks as the argument says; both add their ranks up together. */
+/* The job spawns another with as many ranks as the argument states; both sum up their ranks together. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Spawns a program that is not there, which is an error that every rank lives on after, and then one that is: this one. */
+/* Spawns a missing program, which is an error that every rank survives, and then an existing one: itself. */
 #include <mpi.h>
 #include <stdio.h>
 

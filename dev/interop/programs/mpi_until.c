@@ -1,5 +1,5 @@
-/* Every rank initializes and leaves a file in the directory INTEROP_MEETING. When somebody makes the file "go" there, the
- * ranks add themselves up and end. */
+/* Every rank initializes and leaves a file in the directory INTEROP_MEETING. When the file "go" appears there, the
+ * ranks sum up their numbers and end. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

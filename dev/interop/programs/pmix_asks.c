@@ -1,7 +1,7 @@
-/* Asks for what its arguments say, each in the form RANK:KEY:HOW, and rank 0 prints the answers in order.
+/* Gets the keys in its arguments, each in the form RANK:KEY:HOW; rank 0 prints the answers in order.
  *
- * RANK is own, all (the wildcard) or peer (rank 1). HOW is plain, optional or immediate: MPI libraries ask in all three ways.
- * An answer is the type of the value and, of numbers, flags and processes, the value. */
+ * RANK is own, all (the wildcard) or peer (rank 1). HOW is plain, optional or immediate: MPI libraries use all three.
+ * An answer is the type of the value and, for numbers, flags and processes, the value. */
 #include "check.h"
 
 static void answer(const pmix_value_t *value)

@@ -1,7 +1,7 @@
 /* A rank that works while another rank of its job misbehaves.
  *
- * It begins when the file `begin` is in the directory INTEROP_MEETING, works with all ranks but rank 0, which is not a
- * friend, and leaves a file of its own there. */
+ * It starts when the file `begin` is in the directory INTEROP_MEETING, works with all ranks but the misbehaving rank 0,
+ * and leaves a file of its own there. */
 #include "check.h"
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-/* Counts, takes checkpoints in DIR (argv[1]) when it is told to, and goes on from one when it is started again. For two ranks: the first is told
- * by an event, the second by a signal, and only the second is started again. Whoever sees DIR/end ends. */
+/* Counts, takes checkpoints in DIR (argv[1]) on request, and continues from one when it is restarted. For two ranks: the first is notified
+ * by an event, the second by a signal, and only the second is restarted. Both end when DIR/end exists. */
 #include "check.h"
 
 #include <pthread.h>
@@ -83,13 +83,13 @@ static void save(const char *directory)
     CHECK(file != NULL, "cannot write below %s", directory);
     fprintf(file, "%lu", count);
     fclose(file);
-    /* Behind the event it may be ended. */
+    /* After the event it may be killed. */
     printf("rank %u: saved\n", me.rank);
     fflush(stdout);
     OK(PMIx_Notify_event(PMIX_JCTRL_CHECKPOINT_COMPLETE, &me, PMIX_RANGE_RM, NULL, 0, NULL, NULL));
 }
 
-/* How often this rank was started again. */
+/* How many times this rank was restarted. */
 static uint32_t reincarnation(void)
 {
     pmix_value_t *value = NULL;

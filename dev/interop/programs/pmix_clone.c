@@ -2,16 +2,16 @@
  *
  * usage: pmix_clone NAME PARTNER END
  *
- * Files in the directory INTEROP_MEETING tell the partner, and the test, how far it has come: `RANK.NAME` when it is
- * connected and has put a value, `RANK.NAME.met` when it has fenced and got what the same program of the next rank has put. A
+ * Files in the directory INTEROP_MEETING show its progress to the partner and the test: `RANK.NAME` when it is
+ * connected and has put a value, `RANK.NAME.met` when it has fenced and got the value of the same program of the next rank. A
  * fence of a rank comes after the values of both its programs, whichever of them fences first. A single rank puts nothing, since
- * servers of OpenPMIx 4.2 now and then lose themselves in the values of two programs of one rank. END is one of
- *   finalize  the orderly one
+ * servers of OpenPMIx 4.2 sometimes loop forever in the values of two programs of one rank. END is one of
+ *   finalize  the orderly way
  *   leave     without finalize, when the partner has met others as well
  *   die       the same, by a signal
  *   fence     orderly, after one more fence, when the partner has met others; the file `RANK.NAME.fence` announces it
- * and with `go-` in front it comes when the file `RANK.go` is there. No rank ends before all have met: nobody may be able to ask for the
- * values of one that is gone. */
+ * and with the prefix `go-` it waits for the file `RANK.go`. No rank ends before all have met, since the values of a rank that has
+ * ended may not be available. */
 #include "check.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* Job control whose results name the targets that were not reached, and cancellation. For two ranks, of which the second ends at
+/* Job control: results that name the targets not reached, and cancellation. For two ranks, of which the second ends at
  * once. */
 #include "check.h"
 
@@ -12,7 +12,7 @@ static pmix_status_t control(const pmix_proc_t *target, pmix_info_t directives[]
     return status;
 }
 
-/* What a result says: of which ranks, and what has become of them. */
+/* The ranks and the status in a result. */
 static pmix_status_t why(const pmix_info_t *result, const char **ranks)
 {
     const pmix_info_t *parts = result->value.data.darray->array;
@@ -29,7 +29,7 @@ static pmix_status_t why(const pmix_info_t *result, const char **ranks)
     return status;
 }
 
-/* Whom nobody knows is named, and nothing is done to the others. */
+/* Unknown targets are named in the result, and nothing is done to the others. */
 static void unknown(void)
 {
     pmix_info_t directive[1], *results = NULL;
@@ -44,7 +44,7 @@ static void unknown(void)
     CHECK(strcmp(ranks, "99") == 0, "ranks %s", ranks);
 }
 
-/* What has become of a request is known by its name afterwards. */
+/* The outcome of a request can be queried afterwards by its name. */
 static void status_of(const char *id, const char *expected)
 {
     pmix_query_t query;

@@ -1,4 +1,4 @@
-/* Ways to end. The last rank does what the first argument says; all others wait for it in a fence. */
+/* Ways to end. The last rank ends as the first argument states; all others wait for it in a fence. */
 #include "check.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* Events: ranges, codes, default handlers, chains, custom ranges, handlers for certain processes, and an event that was
- * sent before anyone listened. */
+ * sent before any handler was registered. */
 #include "check.h"
 
 #include <semaphore.h>
@@ -46,7 +46,7 @@ static void on_registered(pmix_status_t status, size_t id, void *cbdata)
     sem_post(&registered);
 }
 
-/* `about`: only events that concern this process, or that name none; NULL: all. */
+/* `about`: only events that affect this process, or that name none; NULL: all. */
 static size_t listen_about(pmix_status_t code, struct seen *seen, pmix_proc_t *about)
 {
     pmix_info_t infos[2];
@@ -108,7 +108,7 @@ int main(void)
     start();
     last = job_size - 1;
 
-    /* Sent while nobody listens: whoever registers later still gets it. */
+    /* Sent before any handler is registered: one that registers later still gets it. */
     if (me.rank == 0)
         notify(EARLY, PMIX_RANGE_NAMESPACE, "before you came", NULL);
     barrier();
@@ -121,7 +121,7 @@ int main(void)
     listen_for(0, &any);
     barrier();
 
-    /* To the whole nspace: everybody, the sender too; the handler for the code, not the default handler. */
+    /* To the whole nspace, including the sender; the handler for the code gets it, not the default handler. */
     if (me.rank == 0)
         notify(FIRST, PMIX_RANGE_NAMESPACE, "for all", NULL);
     expect_event(&first, FIRST, 0, "for all");
@@ -148,13 +148,13 @@ int main(void)
     if (me.rank == last)
         expect_event(&private_, PRIVATE, 0, "for the last");
     barrier();
-    /* This one comes to everybody after the private one, over the same connections. */
+    /* This one reaches all ranks after the private one, over the same connections. */
     if (me.rank == 0)
         notify(SECOND, PMIX_RANGE_NAMESPACE, "marker", NULL);
     expect_event(&second, SECOND, 0, "marker");
     CHECK(private_.count == (me.rank == last), "%d private events", private_.count);
 
-    /* A handler that is gone gets nothing. */
+    /* A deregistered handler gets nothing. */
     PMIx_Deregister_event_handler(id, NULL, NULL);
     barrier();
     if (me.rank == 0)
@@ -164,7 +164,7 @@ int main(void)
     CHECK(PMIx_Deregister_event_handler(id, NULL, NULL) == PMIX_SUCCESS, "deregistering it again");
     barrier();
 
-    /* A handler for the events of one process hears those that name it or nobody, and not those that name another. */
+    /* A handler for one affected process gets events that name it or none, but not those that name another. */
     pmix_proc_t this_one = process(last), other = {.nspace = "elsewhere", .rank = 0};
     listen_about(CONCERNS, &concerns, &this_one);
     barrier();

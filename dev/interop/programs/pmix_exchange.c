@@ -1,4 +1,4 @@
-/* What any resource manager must provide to ranks on several nodes: who is where, and values with and without collection. */
+/* Services that any resource manager must provide to ranks on several nodes: their places, and values with and without collection. */
 #include "check.h"
 
 static uint32_t number(pmix_rank_t rank, const char *key)
@@ -65,7 +65,7 @@ int main(void)
 {
     start();
     places();
-    /* In this order: 4.2 never asks for a key of a rank of which it was told others. */
+    /* In this order: 4.2 never requests a key of a rank of which it has received others. */
     round_trip("asked-for", false);
     round_trip("collected", true);
     round_trip("collected-again", true);

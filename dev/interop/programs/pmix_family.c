@@ -1,9 +1,9 @@
-/* Who has no parent spawns this program, twice; parent and children connect and disconnect.
+/* A process without a parent spawns this program, twice; parent and children connect and disconnect.
  *
- * Children have an argument: one that is not told of its parent fails, instead of spawning without end. */
+ * Children have an argument, so one that does not learn of its parent fails instead of spawning without end. */
 #include "check.h"
 
-/* Parent and children meet, and part. */
+/* Parent and children connect and disconnect. */
 static void connect_with(const pmix_proc_t *parent, const char *children)
 {
     pmix_proc_t both[2] = { *parent, process(PMIX_RANK_WILDCARD) };

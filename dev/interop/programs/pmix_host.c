@@ -1,13 +1,13 @@
-/* A small host: implements every upcall of 4.2, starts clients of its own, and checks what it is given.
+/* A small host: implements every upcall of 4.2, starts clients of its own, and checks what it receives.
  *
  *     pmix_host COUNT PROGRAM [ARGUMENT ...]
  *
  * HOST_SERVES in its environment: tools, remote (tools on other nodes as well), foreign (those of other users as well), unasked (tools, but no
- * upcall lets them in). HOST_FILE: where it
- * leaves its address. HOST_OUTPUT: output has the rank in front of each line.
+ * upcall to admit them). HOST_FILE: the file for
+ * its address. HOST_OUTPUT: output has the rank in front of each line.
  *
- * Answers come inside the upcall, from another thread, or as "done already", whichever the standard allows there. What was
- * right is printed as "ok NAME", once per upcall; at the end "host: all right", if all clients ended with 0. */
+ * Answers come inside the upcall, from another thread, or as "done already", whichever the standard allows there. Each correct
+ * upcall is printed once as "ok NAME"; at the end "host: all right", if all clients ended with 0. */
 #define _GNU_SOURCE
 #include <pmix.h>
 #include <pmix_server.h>
@@ -183,7 +183,7 @@ static pmix_status_t aborted(const pmix_proc_t *proc, void *object, int status, 
     return later((struct later) {.answer = answer_op, .callback = callback, .cbdata = cbdata});
 }
 
-/* The only node: what it contributes is all that there is. */
+/* The only node: its contribution is the whole result. */
 static pmix_status_t fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[], size_t ninfo, char *data,
                            size_t ndata, pmix_modex_cbfunc_t callback, void *cbdata)
 {
@@ -403,7 +403,7 @@ static void ignore(pmix_status_t status, void *cbdata)
     CHECK("Notify_event", status == PMIX_SUCCESS, "%d", status);
 }
 
-/* Somebody elsewhere has raised an event: it is for those here, and must not come back. */
+/* Raises an event on behalf of a remote process: local ones must get it, and it must not come back to the host. */
 static void answer_after_event(struct later *l)
 {
     pmix_status_t status;
@@ -417,7 +417,7 @@ static void answer_after_event(struct later *l)
 
 static pmix_status_t query(pmix_proc_t *proc, pmix_query_t *queries, size_t n, pmix_info_cbfunc_t callback, void *cbdata)
 {
-    /* 4.2 asks in the name of the server. */
+    /* 4.2 queries in the name of the server. */
     CHECK("query", (is_client(proc) || strcmp(proc->nspace, "small-host") == 0) && n == 1, "%zu queries of rank %u", n, proc->rank);
     if (strcmp(queries[0].keys[0], "host.greeting") != 0)
         return PMIX_ERR_NOT_FOUND;
@@ -744,7 +744,7 @@ static pid_t begin(uint32_t rank, char **argv)
     return pid;
 }
 
-/* What happens to the process itself while it serves. */
+/* Calls of the serving process itself: an event, a get. */
 static void raise_event(void)
 {
     pmix_status_t status = PENDING;

@@ -1,8 +1,8 @@
-/* What a client asks of pmix_host, which checks the upcalls that come of it.
+/* The requests of a client of pmix_host, which checks the resulting upcalls.
  *
  *     pmix_hosted [streams]
  *
- * Servers of 4.2.2 crash when they are given output, and do not ask their host about fabrics. */
+ * Servers of 4.2.2 crash when they get output, and make no upcalls for fabrics. */
 #include "check.h"
 #include "pull.h"
 #include <pmix_tool.h>
@@ -27,7 +27,7 @@ static void on_event(size_t reference, pmix_status_t status, const pmix_proc_t *
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* What the host delivers, as it looks here: a host may have been told a form when it began. */
+/* The output of the host as it looks here: the host may have been started with a format. */
 static const char *line(void)
 {
     return getenv("HOST_OUTPUT") ? "0: written elsewhere\n" : "written elsewhere\n";
@@ -144,7 +144,7 @@ static void inquiry(void)
 
     PMIX_INFO_LOAD(&what, PMIX_MONITOR_FILE, "/tmp/nothing", PMIX_STRING);
     status = PMIx_Process_monitor(&what, PMIX_MONITOR_FILE_ALERT, NULL, 0, &results, &count);
-    /* 4.2.2 looks after files itself, and wants to be told how. */
+    /* 4.2.2 monitors files itself, and requires parameters. */
     CHECK(status == PMIX_SUCCESS || status == PMIX_ERR_BAD_PARAM, "%s", PMIx_Error_string(status));
     PMIX_INFO_DESTRUCT(&what);
 }
@@ -214,7 +214,7 @@ static void group(void)
     OK(PMIx_Group_destruct("everybody", NULL, 0));
 }
 
-/* Without a receiver it goes to the own output, which is a pipe for this once. */
+/* Without a callback it goes to our own output, which is a pipe for this test. */
 static void pull_to_own_output(const pmix_proc_t *source)
 {
     char text[32] = "";
@@ -230,7 +230,7 @@ static void pull_to_own_output(const pmix_proc_t *source)
     CHECK(dup2(own, 1) == 1, "stdout");
 }
 
-/* Output in a form of its own, and in a file, which is the library's work. */
+/* Output in another format, and in a file, which the library writes. */
 static void pull_formatted(const pmix_proc_t *source, const char *key, const char *start, int files)
 {
     char path[512], name[1024], text[32] = "";
@@ -240,7 +240,7 @@ static void pull_formatted(const pmix_proc_t *source, const char *key, const cha
     pmix_status_t handle;
     FILE *file;
 
-    /* So that the host is asked for it, whatever else is pulled. */
+    /* Makes the library ask the host, whatever else is pulled. */
     PMIX_INFO_LOAD(&infos[0], PMIX_IOF_CACHE_SIZE, &none, PMIX_UINT32);
     PMIX_INFO_LOAD(&infos[1], key, NULL, PMIX_BOOL);
     snprintf(path, sizeof path, "%s/%s", getenv("HOST_TMPDIR"), key);
@@ -269,7 +269,7 @@ static void streams(void)
         handle = PMIx_IOF_pull(&source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, on_output, NULL, NULL);
         CHECK(handle >= 0, "%s", PMIx_Error_string(handle));
         await(&printed);
-        /* 4.2.2 does not come back from there. */
+        /* 4.2.2 never returns from this. */
         if (strncmp(PMIx_Get_version(), "Phalanx", 7) == 0) {
             OK(end_pull((size_t) handle, NULL));
             pull_to_own_output(&source);
@@ -278,7 +278,7 @@ static void streams(void)
         } else {
             pull_formatted(&source, PMIX_IOF_TAG_OUTPUT, "[", 0);
         }
-        /* Without a callback 4.2.2 waits on memory that it has freed. */
+        /* Without a callback 4.2.2 waits on freed memory. */
         OK(PMIx_IOF_push(&source, 1, &bytes, NULL, 0, on_pushed, NULL));
         await(&pushed);
     }

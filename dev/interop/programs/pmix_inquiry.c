@@ -71,7 +71,7 @@ static void proc_table(const char *key)
     PMIX_INFO_FREE(results, count);
 }
 
-/* Under the key of this library's headers: it has two. */
+/* Uses the key in this library's headers; there are two. */
 static void qualifiers(void)
 {
     pmix_info_t *results;

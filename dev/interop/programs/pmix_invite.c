@@ -1,4 +1,4 @@
-/* Rank 0 invites everybody into groups: one that all join, one that the last rank declines, one that may do without it. */
+/* Rank 0 invites all ranks into groups: one that all join, one that the last rank declines, one that may form without it. */
 #include "check.h"
 
 static volatile int invitations;

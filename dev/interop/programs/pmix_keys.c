@@ -1,7 +1,7 @@
 /* Asks for every key that the standard requires of a host at PMIx_server_register_nspace, in its realm.
  *
- * Rank 0 prints one line per key: realm, name, type, value. A key that is missing or has another type than the
- * standard gives it is a line that begins with "wrong". */
+ * Rank 0 prints one line per key: realm, name, type, value. For a key that is missing or whose type differs from
+ * the standard's, the line begins with "wrong". */
 #include "check.h"
 
 enum realm { SESSION, JOB, APP, NODE, PROC };

@@ -16,7 +16,7 @@ static void on_value(pmix_status_t status, pmix_value_t *value, void *cbdata)
     sem_post(&arrived);
 }
 
-/* Everybody fetches from everybody else after a fence that carries no data. */
+/* Every rank fetches from all others after a fence without data. */
 static void after_commit(void)
 {
     put_text(PMIX_GLOBAL, keyed("direct", me.rank), keyed("value of rank", me.rank));
@@ -38,7 +38,7 @@ static void before_commit(void)
 
     if (job_size == 1)
         return;
-    /* Without a limit some servers wait for seconds only. */
+    /* Without a limit some servers wait only for seconds. */
     PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
     OK(PMIx_Get_nb(&neighbour, keyed("late", next), &limit, 1, on_value, NULL));
 
@@ -59,7 +59,7 @@ static void before_commit(void)
     CHECK(strcmp(text, keyed("late value of", next)) == 0, "got \"%s\"", text);
 }
 
-/* Ways not to wait for a value that nobody puts. */
+/* Gets that must not wait for a value that no rank puts. */
 static void never(void)
 {
     pmix_rank_t other = (me.rank + 1) % job_size;
@@ -76,7 +76,7 @@ static void never(void)
         expect_no_value(other, "nobody.puts.this", &info, PMIX_ERR_TIMEOUT);
 }
 
-/* No key: everything the rank has put. */
+/* Without a key: everything the rank has put. */
 static void everything(void)
 {
     pmix_proc_t other = process((me.rank + 1) % job_size);

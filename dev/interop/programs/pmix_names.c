@@ -1,4 +1,4 @@
-/* Publish, lookup and unpublish: types, ranges, persistence, waiting, and names that are not there. */
+/* Publish, lookup and unpublish: types, ranges, persistence, waiting, and missing names. */
 #include "check.h"
 
 static pmix_status_t publish(const char *key, const char *text, pmix_data_range_t range, pmix_persistence_t persistence)
@@ -13,7 +13,7 @@ static pmix_status_t publish(const char *key, const char *text, pmix_data_range_
     return status;
 }
 
-/* Looks one name up; the text that was found is in `found`, who published it in `publisher`. */
+/* Results of looking up one name: the text and its publisher. */
 static char found[256];
 static pmix_proc_t publisher;
 
@@ -77,7 +77,7 @@ static void absent_names(void)
     barrier();
 }
 
-/* All ranks but the last wait for a name that the last one publishes after they asked, as far as that can be seen. */
+/* All ranks but the last wait for a name that the last one publishes, most likely after they have asked. */
 static void waiting(void)
 {
     if (me.rank == job_size - 1) {

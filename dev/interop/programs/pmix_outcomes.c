@@ -1,4 +1,4 @@
-/* How a call of all other ranks ends that wait for rank 1, and what rank 1 does meanwhile.
+/* The outcome of a call in which all other ranks wait for rank 1, depending on what rank 1 does.
  *
  *   pmix_outcomes CALL FATE DIRECTORY
  *
@@ -6,12 +6,12 @@
  * FATE: what rank 1 does:
  *   late     the same a while after the others
  *   never    nothing until their time limit has passed
- *   behind   the same when their time limit has passed, with a limit of its own
- *   after    of gets: it commits another key first, and this one three seconds later; they have a minute
+ *   behind   the same after their time limit has passed, with a limit of its own
+ *   after    for gets: it commits another key first, and this one three seconds later; the others wait for a minute
  *   ends     it finalizes at once, and ends with 0
  *   fails    it ends with 3, not finalized
  *
- * Each rank whose call ends prints "RANK: STATUS", the number. Files of these names in DIRECTORY say that it has ended. */
+ * Each rank whose call ends prints "RANK: STATUS", the number. Files of these names in DIRECTORY show that it has ended. */
 #include "check.h"
 
 static const char *call, *fate, *directory;

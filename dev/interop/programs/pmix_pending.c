@@ -1,4 +1,4 @@
-/* Thousands of gets of one rank are outstanding before it commits: each is answered, and nobody is cut off. */
+/* Thousands of gets of one rank are outstanding before it commits: each is answered, and no client is disconnected. */
 #include "check.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* Publications and events in every range, seen from every rank: who finds what, and who hears of what. */
+/* Publications and events in every range, seen from every rank: which ranks find and receive which. */
 #include "check.h"
 
 #include <semaphore.h>
@@ -7,13 +7,13 @@ static const pmix_data_range_t ranges[] = { PMIX_RANGE_PROC_LOCAL, PMIX_RANGE_LO
                                             PMIX_RANGE_GLOBAL,     PMIX_RANGE_CUSTOM, PMIX_RANGE_RM };
 enum { RANGES = sizeof ranges / sizeof ranges[0], FIRST = PMIX_EXTERNAL_ERR_BASE - 1, LAST = FIRST - RANGES };
 
-/* Whom a rank names in its custom range. */
+/* The rank that another names in its custom range. */
 static pmix_rank_t named_by(pmix_rank_t rank)
 {
     return (rank + 1) % job_size;
 }
 
-/* Whether what this rank has said for a range is for us. */
+/* Whether a range of this rank includes us. */
 static bool is_for_us(pmix_rank_t from, pmix_data_range_t range)
 {
     switch (range) {
@@ -57,7 +57,7 @@ static void look_up(pmix_rank_t from, pmix_data_range_t range, pmix_data_range_t
     snprintf(data.key, sizeof data.key, "range %d of %u", range, from);
     PMIX_INFO_LOAD(&info, PMIX_RANGE, &where, PMIX_DATA_RANGE);
     pmix_status_t status = PMIx_Lookup(&data, 1, &info, 1);
-    /* What both ranges allow. */
+    /* Both ranges must allow it. */
     bool found = is_for_us(from, range) && is_for_us(from, where);
     CHECK(status == (found ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND), "%s, looked up in range %d: %s", data.key, where,
           PMIx_Error_string(status));
@@ -96,13 +96,13 @@ static void events(void)
         size_t count = said_for(infos, ranges[i], &named);
         OK(PMIx_Notify_event(FIRST - i, &me, ranges[i], infos + 1, count - 1, NULL, NULL));
     }
-    /* Nothing that a rank has said before may come after it. */
+    /* Earlier events of a rank must not arrive after this one. */
     OK(PMIx_Notify_event(LAST, &me, PMIX_RANGE_NAMESPACE, NULL, 0, NULL, NULL));
     for (pmix_rank_t rank = 0; rank < job_size; rank++)
         sem_wait(&arrived);
     for (pmix_rank_t rank = 0; rank < job_size; rank++)
         for (int i = 0; i < RANGES; i++)
-            /* Whether one hears oneself is not what ranges are about. */
+            /* Ranges do not determine whether a rank receives its own events. */
             CHECK(rank == me.rank || heard[i][rank] == is_for_us(rank, ranges[i]), "range %d of rank %u was heard %d times",
                   ranges[i], rank, heard[i][rank]);
 }

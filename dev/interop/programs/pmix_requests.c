@@ -1,4 +1,4 @@
-/* Requests that a host may refuse: allocation, credentials, monitors, fabrics; and calls that make no sense. In both forms each. */
+/* Requests that a host may refuse: allocation, credentials, monitors, fabrics; and meaningless calls; each blocking and non-blocking. */
 #include <pmix_tool.h>
 
 #include "check.h"
@@ -95,7 +95,7 @@ static pmix_status_t monitor(const char *key, const char *id)
     return PMIx_Process_monitor(&what, PMIX_SUCCESS, directives, cancels ? 0 : 2, &results, &count);
 }
 
-/* A monitor is cancelled by its name, and once. */
+/* A monitor can be cancelled by its name, once. */
 static void monitors(void)
 {
     OK(monitor(PMIX_MONITOR_HEARTBEAT, "heart"));
@@ -104,7 +104,7 @@ static void monitors(void)
     EXPECT(PMIX_ERR_NOT_FOUND, monitor(PMIX_MONITOR_CANCEL, "heart"));
 }
 
-/* OpenPMIx says success without looking at the answer; what it describes is nothing, too. */
+/* OpenPMIx reports success without checking the answer; its description is empty, too. */
 static void fabrics(void)
 {
     bool looks = strncmp(PMIx_Get_version(), "OpenPMIx", 8) != 0;

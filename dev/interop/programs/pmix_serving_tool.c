@@ -1,6 +1,6 @@
-/* A tool without a server that becomes one, for tools, until OVER is there.
+/* A tool without a server that becomes a server for tools, until OVER exists.
  *
- *     pmix_serving_tool OVER [FILE]        FILE: where it is to leave its address, as an attribute of its init */
+ *     pmix_serving_tool OVER [FILE]        FILE: for its address, given as an attribute of its init */
 #include <pmix.h>
 #include <pmix_server.h>
 #include <pmix_tool.h>

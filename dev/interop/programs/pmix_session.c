@@ -1,4 +1,4 @@
-/* Session control: a signal for every process of the session, and what is refused. For two ranks or more. */
+/* Session control: a signal for every process of the session, and refused requests. For two ranks or more. */
 #include "check.h"
 
 #include <signal.h>

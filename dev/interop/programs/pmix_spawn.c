@@ -1,15 +1,15 @@
-/* Spawns jobs, one after the other, as its words say; says "NAME: STATUS" of each spawn, and which directives were ignored.
+/* Spawns jobs, one after another, as its arguments state; prints "NAME: STATUS" for each spawn, and which directives were ignored.
  *
  *   set NAME VALUE | add NAME VALUE | prepend NAME VALUE SEPARATOR | append NAME VALUE SEPARATOR | first NAME VALUE SEPARATOR
  *   unset NAME | flag KEY | no KEY | seconds KEY NUMBER | text KEY VALUE | require KEY VALUE      directives of the next job
- *   app                           what follows is said of the next program alone
+ *   app                           what follows applies only to the next program
  *   variable NAME=VALUE           in the environment of the next program
  *   cwd DIRECTORY | ranks NUMBER  of the next program
  *   chdir DIRECTORY               this process goes there
  *   with PROGRAM                  one more program of the next job, before the last
  *   run PROGRAM | sh SCRIPT       spawns, with this as the last program
- *   kill                          the job that was spawned last, by job control
- *   signal NUMBER                 to that job
+ *   kill                          kills the job spawned last, by job control
+ *   signal NUMBER                 sends a signal to that job
  *   until FILE                    waits for it
  *   exit CODE                     ends without finalize
  */
@@ -37,7 +37,7 @@ static void change(const char *key, const char *name, const char *value, const c
     PMIX_INFO_LOAD(next(), key, &envar, PMIX_ENVAR);
 }
 
-/* The program that is being described; `shell`: by its text. */
+/* Adds a program; `shell`: given as a script. */
 static void program(const char *name, bool shell)
 {
     pmix_app_t *one = &apps[programs++];

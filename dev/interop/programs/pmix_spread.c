@@ -1,4 +1,4 @@
-/* A job on the two nodes of pmix_two_hosts: values that a fence carries, values that are asked for, where everybody is. */
+/* A job on the two nodes of pmix_two_hosts: values that a fence carries, values that are requested, and the place of every rank. */
 #include "check.h"
 
 /* Ranks of the first half are on the first node. */
@@ -24,7 +24,7 @@ static void asked(void)
         expect_text(rank, keyed("asked", rank), NULL, keyed("asked of", rank));
 }
 
-/* What is for one node only does not leave it. */
+/* Values for one node only do not leave it. */
 static void scopes(void)
 {
     put_text(PMIX_LOCAL, keyed("near", me.rank), "near");
@@ -52,7 +52,7 @@ static void places(void)
     CHECK(count == half, "%zu processes on the first node", count);
     PMIX_PROC_FREE(procs, count);
     OK(PMIx_Resolve_nodes(me.nspace, &nodes));
-    /* 4.2.2 begins with its own. */
+    /* 4.2.2 starts with its own node. */
     CHECK(strcmp(nodes, "first,second") == 0 || strcmp(nodes, "second,first") == 0, "nodes %s", nodes);
     free(nodes);
 }

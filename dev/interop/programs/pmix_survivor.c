@@ -1,5 +1,5 @@
-/* Some ranks are lost while the others wait for them: every call that waits for them ends with an error, their ends are heard of, and
- * the others go on. The first argument names those who will be lost. */
+/* Some ranks are lost while the others wait for them: every call that waits for them ends with an error, their ends are reported, and
+ * the others continue. The first argument names the ranks that will be lost. */
 #include "check.h"
 
 #include <stdatomic.h>
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     OK(PMIx_Fence_nb(NULL, 0, NULL, 0, on_done, (void *)0));
     OK(PMIx_Connect_nb(&whole, 1, NULL, 0, on_done, (void *)1));
     OK(PMIx_Get_nb(&first_lost, "never.put", NULL, 0, on_value, (void *)2));
-    /* Whoever gets no answer has asked; the fence of the others is behind the requests. */
+    /* The requests have been sent: the fence of the survivors follows them. */
     OK(PMIx_Fence(survivors, living, NULL, 0));
     printf("rank %u waits\n", me.rank);
     fflush(stdout);

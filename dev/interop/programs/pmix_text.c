@@ -1,4 +1,4 @@
-/* Asks for the key in its argument, of all ranks; rank 0 prints the text that is the answer. */
+/* Gets the key in its argument for the wildcard rank; rank 0 prints the resulting text. */
 #include "check.h"
 
 int main(int argc, char **argv)

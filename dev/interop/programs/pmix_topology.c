@@ -1,5 +1,5 @@
-/* Topology, cpuset and locality of this process; what the library gives must be hwloc's own objects. Where there is no hwloc, the library
- * says so. OpenPMIx 4.2 is killed by the second half of it. */
+/* Topology, cpuset and locality of this process; what the library returns must be hwloc's own objects. Without hwloc the library
+ * reports that. OpenPMIx 4.2 crashes in the second half. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -30,7 +30,7 @@ static void topology(void)
     PMIx_Topology_destruct(&topology);
 }
 
-/* As a value of this process: processes can be bound with it. */
+/* The topology as a value of this process, usable for binding. */
 static void value(void)
 {
     int (*is_thissystem)(void *) = hwloc("hwloc_topology_is_thissystem");
@@ -92,7 +92,7 @@ static void locality(void)
     PMIx_Cpuset_destruct(&cpuset);
 }
 
-/* Machines without such devices say so. */
+/* Machines without such devices report NOT_FOUND. */
 static void distances(void)
 {
     pmix_device_distance_t *distances = NULL;
@@ -125,7 +125,7 @@ static void without_hwloc(void)
     PMIX_TOPOLOGY_CONSTRUCT(&topology);
     PMIX_CPUSET_CONSTRUCT(&cpuset);
     EXPECT(PMIX_ERR_NOT_SUPPORTED, PMIx_Load_topology(&topology));
-    /* Then the CPUs are given in a form of the library's own, which must not pass for hwloc's. */
+    /* Then the CPUs are in the library's own form, which must not be labelled as hwloc's. */
     OK(PMIx_Get_cpuset(&cpuset, PMIX_CPUBIND_PROCESS));
     CHECK(cpuset.source == NULL || strncmp(cpuset.source, "hwloc", 5) != 0, "the source is %s", cpuset.source);
     PMIx_Cpuset_destruct(&cpuset);

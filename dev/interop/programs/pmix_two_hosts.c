@@ -2,7 +2,7 @@
  *
  *     pmix_two_hosts COUNT PROGRAM [ARGUMENT ...]
  *
- * The first host is the parent of the second; LIBRARY_OF_SECOND, if set, is where the second one finds its libpmix. Each prints
+ * The first host is the parent of the second; LIBRARY_OF_SECOND, if set, is the directory of the second one's libpmix. Each prints
  * "host N: all right" when its clients have ended with 0. */
 #define _GNU_SOURCE
 #include <pmix.h>
@@ -38,7 +38,7 @@ struct waiting {
 static int self, wire, count, wrong;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, writing = PTHREAD_MUTEX_INITIALIZER;
 static struct waiting requests[4096];
-/* Contributions to fences that one side has made and the other has not. */
+/* Contributions to fences that only one side has made so far. */
 static struct waiting fences[2][64];
 static unsigned made[2];
 
@@ -62,7 +62,7 @@ static bool get(void *to, size_t size)
     return true;
 }
 
-/* One side's next contribution; when the other's is there as well, both are the result. */
+/* One side's next contribution; when the other's has come as well, both form the result. */
 static void contribute(int side, struct waiting mine)
 {
     struct waiting *pair[2];
@@ -160,7 +160,7 @@ static void *carry(void *unused)
 static pmix_status_t connected(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t callback, void *cbdata)
 {
     (void) proc, (void) object, (void) callback, (void) cbdata;
-    /* As the plugin of Slurm 22.05 does it. */
+    /* Like the plugin of Slurm 22.05. */
     return PMIX_SUCCESS;
 }
 
@@ -245,7 +245,7 @@ static int serve(char **argv)
             fprintf(stderr, "host %d: rank %d: status %x\n", self, rank, ended);
             wrong++;
         }
-    /* The other one may still ask for what has been committed here. */
+    /* The other host may still request values committed here. */
     shutdown(wire, SHUT_WR);
     pthread_join(carrier, NULL);
     PMIx_server_deregister_nspace(JOB, NULL, NULL);

@@ -1,6 +1,6 @@
-/* One value of every data type, in every scope: put, commit, fence with data, get one's own and everybody else's.
+/* One value of every data type, in every scope: put, commit, fence with data, get one's own and all others.
  *
- * short: no long text. That of 5.0, which is compressed, crashes 4.2.2. */
+ * short: no long text. 5.0 compresses it, which crashes 4.2.2. */
 #include "check.h"
 
 #include <limits.h>
@@ -24,7 +24,7 @@ static pmix_data_array_t *array_of(pmix_data_type_t type, const void *elements, 
     return remember(&array, sizeof array);
 }
 
-/* What rank `rank` puts under type `type`; false when this program has no value of that type. */
+/* The value of type `type` that rank `rank` puts; false if this program has no value of that type. */
 static bool sample(pmix_data_type_t type, pmix_rank_t rank, pmix_value_t *value)
 {
     memset(value, 0, sizeof *value);
@@ -224,7 +224,7 @@ static bool is_of_numbers(const pmix_value_t *value, int which, size_t count)
                             memcmp(found->array, expected->array, count * integers[which].size) == 0;
 }
 
-/* Of each type an array of each length, alone and inside of an array of infos. */
+/* For each type an array of each length, alone and inside of an array of infos. */
 static void put_numbers(void)
 {
     pmix_value_t value = {.type = PMIX_DATA_ARRAY};
@@ -312,7 +312,7 @@ static void check_arrays_of(pmix_rank_t rank)
     PMIX_VALUE_RELEASE(value);
 }
 
-/* libpmix 5.0 compresses long texts in put, and get gives them back as they are. */
+/* libpmix 5.0 compresses long texts in put, and get may return them compressed. */
 static void check_long_text_of(pmix_rank_t rank)
 {
     pmix_proc_t proc = process(rank);
@@ -364,9 +364,9 @@ int main(int argc, char **argv)
     CHECK(types >= 37 * (int)job_size, "only %d types were compared", types / (int)job_size);
     expect_text(me.rank, "internal-text", NULL, "for me");
 
-    /* Nobody may still be reading the old values when they change. */
+    /* No rank may still be reading the old values when they change. */
     barrier();
-    /* What was put later replaces what was there. */
+    /* Later values replace earlier ones. */
     put_text(PMIX_GLOBAL, "long-text", "short now");
     put_text(PMIX_GLOBAL, keyed("second-round", me.rank), "new");
     exchange();

@@ -1,4 +1,4 @@
-/* Says whose library this rank uses. */
+/* Prints which library this rank uses. */
 #include "check.h"
 
 int main(void)

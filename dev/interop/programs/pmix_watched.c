@@ -1,5 +1,5 @@
-/* Has itself watched by a file, argv[1], which it writes for a while and then no more: "rank R of N: the file is silent" when the
- * alert has come, to all ranks of the job. Rank 0 is the one that is watched. */
+/* Requests monitoring of a file, argv[1], which it writes for a while and then no more: all ranks of the job print "rank R of N: the
+ * file is silent" when the alert has come. Rank 0 is the one that is monitored. */
 #include "check.h"
 
 #include <pthread.h>

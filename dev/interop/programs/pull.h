@@ -1,4 +1,4 @@
-/* The end of a pull, with whichever library. */
+/* Ends a pull, with any library. */
 #ifndef PULL_H
 #define PULL_H
 
@@ -16,7 +16,7 @@ static void on_pull_ended(pmix_status_t status, void *cbdata)
     pull_ended = 1;
 }
 
-/* Without a callback 4.2.2 now and then waits for a lock in memory that it has freed. Its server may be gone, too: then nobody answers. */
+/* Without a callback 4.2.2 sometimes waits for a lock in freed memory. If its server is gone, too, no answer comes. */
 static pmix_status_t end_pull(size_t handle, const volatile int *gone)
 {
     pmix_status_t status;

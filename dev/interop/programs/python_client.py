@@ -37,5 +37,5 @@ check(client.finalize([]), "finalize")
 
 sys.stdout.write(f"rank {rank} of {size}: python3-pmix is right\n")
 sys.stdout.flush()
-# The bindings leave a thread behind that the interpreter would wait for.
+# The bindings leave a thread behind, for which the interpreter would wait.
 os._exit(0)

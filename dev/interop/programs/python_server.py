@@ -1,6 +1,6 @@
 """A server through Debian's python3-pmix: python_server.py COUNT PROGRAM [ARGUMENT ...]
 
-Starts the program COUNT times as the clients of a job, and says what they asked and how they ended.
+Starts the program COUNT times as the clients of a job, and prints their requests and exit codes.
 """
 
 import os
@@ -55,8 +55,8 @@ for rank in range(count):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PMIX_")}
     check(server.setup_fork(proc, environment), "setup_fork")
     environments.append(environment)
-# Not before all are registered: the module keeps Python's lock while it waits for the library, which waits for that lock when it
-# tells of a client.
+# Only after all are registered: the module holds Python's lock while it waits for the library, which waits for that lock when it
+# reports a client.
 clients = [subprocess.Popen(sys.argv[2:], env=environment) for environment in environments]
 codes = [client.wait() for client in clients]
 for rank in range(count):
@@ -64,5 +64,5 @@ for rank in range(count):
 server.deregister_nspace("python-job")
 check(server.finalize(), "finalize")
 print("server:", *sorted(seen), "codes", *codes, flush=True)
-# The module's thread of its own would keep the process.
+# The module's own thread would keep the process alive.
 os._exit(any(codes))

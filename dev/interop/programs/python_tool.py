@@ -1,4 +1,4 @@
-"""The tool API through Debian's python3-pmix: attaches to the server of a process, asks, publishes, spawns, pulls, pushes, leaves."""
+"""The tool API through Debian's python3-pmix: attaches to the server of a process, queries, publishes, spawns, pulls, pushes, leaves."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ def yes(key):
 tool = pmix.PMIxTool()
 version = text(tool.get_version())
 say(f"library {version}")
-# A push without a callback, which is all that the bindings have, does not come back from 4.2.2.
+# A push without a callback, the only form in the bindings, never returns in 4.2.2.
 pushes = version.startswith("Phalanx")
 pid = {"key": pmix.PMIX_SERVER_PIDINFO, "flags": 0, "value": int(sys.argv[1]), "val_type": pmix.PMIX_PID}
 status, me = tool.init([pid])
@@ -47,7 +47,7 @@ status, found = tool.lookup([{"key": "python.tool"}], [])
 check(status, "lookup")
 say("found " + text(found[0]["value"]))
 
-# An empty "info" of the program is garbage to the bindings: it is left out. Where they take the directory themselves, its name must be ASCII.
+# An empty "info" of the program becomes garbage in the bindings: it is left out. Where they set the directory themselves, its name must be ASCII.
 how = [yes(pmix.PMIX_NOHUP)]
 if pushes:
     how.append({"key": pmix.PMIX_FWD_STDIN, "flags": 0, "value": 0, "val_type": pmix.PMIX_PROC_RANK})
@@ -57,7 +57,7 @@ status, child = tool.spawn(how, [app])
 check(status, "spawn")
 say(f"child {text(child)}")
 if pushes:
-    # The bindings send eight bytes, whatever the size.
+    # The bindings always send eight bytes.
     check(tool.iof_push([{"nspace": child, "rank": 0}], {"bytes": "python!\n", "size": 8}, []), "push")
 
 pulled = []
@@ -70,5 +70,5 @@ while b"tick\n" not in b"".join(pulled):
 say(f"pulled {b''.join(pulled)[:4].decode()}")
 check(tool.finalize(), "finalize")
 say("left")
-# The bindings leave a thread behind that the interpreter would wait for.
+# The bindings leave a thread behind, for which the interpreter would wait.
 os._exit(0)

@@ -1,4 +1,4 @@
-"""A server of another user: takes connections at some ports and tells what it hears there. It never answers."""
+"""A server of another user: accepts connections on some ports and prints what it receives. It never answers."""
 import os
 import select
 import socket
@@ -10,11 +10,11 @@ for number in range(quiet + waiting):
     door = socket.create_server(("127.0.0.1", 0), backlog=64)
     address = "127.0.0.1:%d" % door.getsockname()[1]
     print("port", door.getsockname()[1])
-    # Where clients of ours look first.
+    # Clients of ours try this socket first.
     beside = socket.socket(socket.AF_UNIX)
     beside.bind("\0phalanx/" + address)
     beside.listen(64)
-    # The last ones let everybody wait.
+    # The last ones accept no connections.
     if number < quiet:
         doors += [door, beside]
     else:

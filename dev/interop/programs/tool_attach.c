@@ -1,11 +1,12 @@
-/* A tool: attaches to a server in the way that its arguments say, does what they ask for, and prints what it sees.
+/* A tool: attaches to a server as its arguments state, makes the requests that they name, and prints the results.
  *
  *   tool_attach [pid N | nspace NAME | uri URI | tcp URI | file PATH | system | system-first | self NAME RANK | alone |
  *                optional | launcher | timeout N | retries N | delay N]... -- [VERB]...
  *
  * Verbs: me, servers, available, query, table NSPACE, spawn PROGRAM, nohup PROGRAM, publish KEY VALUE, lookup KEY, pending KEY (a lookup
- * that waits), log TEXT (to standard error, and "TEXT too" to standard output), kill NSPACE, signal NSPACE NUMBER, attach KIND VALUE, detach NSPACE, primary NSPACE, primary-when NSPACE SECONDS (at most), primary-coming NSPACE
- * KIND VALUE (waits while it is attached to), again (a second init and its finalize), lost, wait, until FILE (is there). Each prints one line that begins with its name. */
+ * that waits), log TEXT (to standard error, and "TEXT too" to standard output), kill NSPACE, signal NSPACE NUMBER, attach KIND VALUE,
+ * detach NSPACE, primary NSPACE, primary-when NSPACE SECONDS (at most), primary-coming NSPACE KIND VALUE (waits while it is attached to),
+ * again (a second init and its finalize), lost, wait, until FILE (exists). Each prints one line that begins with its name. */
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <pthread.h>
@@ -32,7 +33,7 @@ static const char *word(pmix_status_t status)
     return PMIx_Error_string(status);
 }
 
-/* Takes one directive from the arguments; returns how many words it was. */
+/* Reads one directive from the arguments; returns how many words it took. */
 static int directive(char **args, pmix_info_t *info)
 {
     bool yes = true;

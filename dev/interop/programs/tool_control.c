@@ -1,8 +1,8 @@
-/* Sends directives of job control to ranks of a job, each without waiting for the answer to the one before.
+/* Sends directives of job control to ranks of a job, each without waiting for the previous answer.
  *
  *   tool_control PID NSPACE DIRECTIVE:RANK...      PID: the server; RANK: a number or "all"
  *
- * Prints "DIRECTIVE:RANK STATUS" of each, in the order in which they were sent. */
+ * Prints "DIRECTIVE:RANK STATUS" for each, in the order in which they were sent. */
 #include "attach.h"
 #include <pmix.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
-/* Spawns a job that waits in init for a debugger, and lets it go.
+/* Spawns a job that waits in init for a debugger, and releases it.
  *
  *   tool_debug PID COUNT PROGRAM RELEASED [LIBRARIES]     of the server PID; LIBRARIES: the job's LD_LIBRARY_PATH
  *
- * The file RELEASED is there before the job is let go: who finds none after init was not held. */
+ * The file RELEASED is created before the job is released: a rank that does not find it after init was not held. */
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static void on_event(size_t handler, pmix_status_t code, const pmix_proc_t *sour
     pthread_mutex_lock(&lock);
     ready += code == PMIX_READY_FOR_DEBUG;
     for (size_t n = 0; n < count; n++) {
-        /* Servers tell also of jobs that have ended before. */
+        /* Servers also report jobs that have ended before. */
         if (code == PMIX_EVENT_JOB_END && PMIX_CHECK_KEY(&info[n], PMIX_EVENT_AFFECTED_PROC))
             over += strcmp(info[n].value.data.proc->nspace, child) == 0;
         if (PMIX_CHECK_KEY(&info[n], PMIX_BREAKPOINT))

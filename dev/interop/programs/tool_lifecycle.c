@@ -1,7 +1,7 @@
-/* Attaches to the server with pid N, spawns jobs, and hears of their life: which events come, in which order, and whether what
- * the standard requires stands in them (Tools and Debuggers, Tracking the job lifecycle).
+/* Attaches to the server with pid N, spawns jobs, and follows their life: which events come, in which order, and whether they contain
+ * what the standard requires (Tools and Debuggers, Tracking the job lifecycle).
  *
- *   tool_lifecycle N live     registers first; one line per event: its code, and what it says
+ *   tool_lifecycle N live     registers first; one line per event: its code, and its content
  *   tool_lifecycle N late     registers when the job has long ended */
 #include "attach.h"
 #include <pmix.h>
@@ -15,7 +15,7 @@
 static volatile int ends, strangers;
 static time_t began;
 
-/* Libraries do not agree on the texts. */
+/* Libraries use different texts. */
 static const char *name(pmix_status_t code)
 {
     switch (code) {
@@ -64,7 +64,7 @@ static void on_event(size_t handler, pmix_status_t code, const pmix_proc_t *sour
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
 }
 
-/* Of all events that no other handler takes; the life of jobs is none of its business. */
+/* A default handler, which must not get the lifecycle events of jobs. */
 static void on_any(size_t handler, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                    pmix_info_t *results, size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *data)
 {
@@ -87,7 +87,7 @@ static void hear(const char *nspace)
     PMIx_Register_event_handler(codes, 5, &of_job, nspace != NULL, on_event, NULL, NULL);
 }
 
-/* One job of so many ranks; what is asked of its events. */
+/* Spawns a job of this many ranks; `asked` is the attribute that requests its events. */
 static void spawn(const char *program, int ranks, const char *asked, char *child)
 {
     pmix_status_t status;
@@ -114,7 +114,7 @@ static void wait_for_ends(int count)
         nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
 }
 
-/* Until the server says that the job is over. */
+/* Waits until the server reports the end of the job. */
 static void wait_until_over(const char *child)
 {
     for (;;) {

@@ -1,8 +1,8 @@
-/* Does what PRRTE's prun does: attaches to the server with pid N, spawns a program, pushes its own standard input to rank 0
- * whether that reads or not, then registers for the end of the job by its name, and waits for it.
+/* Imitates PRRTE's prun: attaches to the server with pid N, spawns a program, pushes its own standard input to rank 0
+ * whether or not that reads it, then registers for the end of the job by its name, and waits for it.
  *
- *   tool_prun N SCRIPT [TARGET]           TARGET: PMIX_STDIN_TGT of the spawn, or `-`: a personality and no target, as prun
- *                                         without --stdin has it; says what the event of the job's end says, and ends with its status */
+ *   tool_prun N SCRIPT [TARGET]           TARGET: PMIX_STDIN_TGT of the spawn, or `-`: a personality and no target, like prun
+ *                                         without --stdin; prints the text in the event of the job's end, and exits with its status */
 #include "attach.h"
 #include <pmix.h>
 #include <string.h>

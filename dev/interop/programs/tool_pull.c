@@ -3,7 +3,7 @@
  *   tool_pull pid N NSPACE RANK CHANNELS [copy | redirect | oldest | newest | cache BYTES | until BYTES | tag | fullname | detailed |
  *             rank | timestamp | xml | merge | raw | size BYTES | time SECONDS | slow FILE | file NAME | pattern | only | show]...
  *
- * slow: takes nothing more after its first piece until FILE is there
+ * slow: takes nothing more after its first piece until FILE exists
  * show: without a callback, so that the library writes the output
  *   tool_pull client NSPACE RANK CHANNELS ...       as a rank of some job
  *
@@ -21,7 +21,7 @@
 static volatile unsigned long long pulled, lost, pieces;
 static const char *slow;
 static volatile int show;
-/* Files are whole once the library has ended. */
+/* Files are complete once the library has finalized. */
 static volatile int files;
 static volatile int answered, gone;
 static volatile pmix_status_t answer;

@@ -1,4 +1,4 @@
-/* Attaches to the server with pid N, spawns a program, hands it its own standard input, and writes its output itself.
+/* Attaches to the server with pid N, spawns a program, forwards its own standard input to it, and writes its output itself.
  *
  *   tool_run N PROGRAM RANKS [tag]        ends when the job has ended, with its exit code */
 #include "attach.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static volatile int code;
-/* The job that has ended last; a server tells those who come later of jobs before. */
+/* The job that has ended last; a server also reports jobs that ended before the registration. */
 static char ended[PMIX_MAX_NSLEN + 1];
 
 static void on_end(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,

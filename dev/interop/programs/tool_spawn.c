@@ -1,11 +1,11 @@
-/* Spawns jobs one after the other and reads what each prints, from its first byte.
+/* Spawns jobs one after another and reads the output of each, from its first byte.
  *
  *   tool_spawn COUNT callback|own HOW VALUE GATE     HOW: pid, uri
  *
- * callback: PMIx_IOF_pull after PMIx_Spawn has returned, so that output from before must have been kept. Job N waits for the file
- * GATE.N before it prints its last line, which is made when the pull is accepted.
- * own: PMIX_FWD_STDOUT at the spawn alone, so that the library writes to our standard output.
- * Job N prints "job N first" and "job N last". With `callback` each is checked here, and "N jobs" is said at the end. */
+ * callback: PMIx_IOF_pull after PMIx_Spawn has returned, so that earlier output must have been kept. Job N waits for the file
+ * GATE.N before it prints its last line, which is created when the pull is accepted.
+ * own: only PMIX_FWD_STDOUT at the spawn, so that the library writes to our standard output.
+ * Job N prints "job N first" and "job N last". With `callback` each is checked here, and "N jobs" is printed at the end. */
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <pthread.h>
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
         wrong = job(n, strcmp(argv[2], "callback") == 0, argv[5]);
     if (!wrong)
         fprintf(stderr, "%d jobs\n", count);
-    /* What the library writes by itself needs the connection: standard input tells when all of it has come. */
+    /* Output that the library writes itself needs the connection: the end of standard input means that all has come. */
     while (getchar() != EOF)
         ;
     PMIx_tool_finalize();

@@ -1,22 +1,22 @@
-/* Attaches to the server with pid N, spawns a program, and does with its streams what the words say, one after the other.
+/* Attaches to the server with pid N, spawns a program, and uses its streams as the words state, one after another.
  *
  *   tool_streams N WORD...
  *
  * Before `spawn`: file NAME | directory NAME | pattern | only | rank | tag
- *   spawn SCRIPT RANKS   sh -c SCRIPT, whose first rank reads what is pushed; says "spawned NAMESPACE"
+ *   spawn SCRIPT RANKS   sh -c SCRIPT, the first rank of which reads pushed input; prints "spawned NAMESPACE"
  *   pull                 the output of the job, with a callback
  *   show                 the same without one
  *   over                 waits for the end of the job
  *   events               registers for events of streams
- *   push COUNT           so many pushes of 1 MiB that nobody waits for
+ *   push COUNT           COUNT pushes of 1 MiB, without waiting for any
  *   wait COUNT           the same, waiting for each
  *   eof                  ends the job's input
  *   touch FILE
- *   ended COUNT          waits for the end of so many streams that are pulled
- *   complete COUNT       waits for so many events of the job's streams and says each: "event complete|failure RANK CHANNELS"
+ *   ended COUNT          waits for the end of COUNT pulled streams
+ *   complete COUNT       waits for COUNT events of the job's streams and prints each: "event complete|failure RANK CHANNELS"
  *
- * All is said on standard error; in the end "pulled BYTES:" and what the callback got, and of pushes
- * "pushed A, refused B, followed C": answers of success, the one that found no room, and those behind it. */
+ * Everything is printed on standard error; at the end "pulled BYTES:" and what the callback got, and for pushes
+ * "pushed A, refused B, followed C": those that succeeded, the one that found no room, and those behind it. */
 #include "attach.h"
 #include <pmix.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void on_end(size_t handler, pmix_status_t status, const pmix_proc_t *sour
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
 }
 
-/* Of the job's streams. */
+/* Counts events of the job's streams. */
 static int count_events(int say)
 {
     int count = 0;
@@ -138,7 +138,7 @@ static int push(char *bytes, size_t size, pmix_op_cbfunc_t callback)
     return PMIx_IOF_push(&target, 1, &data, &last, bytes ? 0 : 1, callback, bytes);
 }
 
-/* Bytes that say where they are. */
+/* Bytes that depend on their position. */
 static char *piece(int number)
 {
     char *bytes = malloc(PIECE), line[32];

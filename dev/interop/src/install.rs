@@ -1,7 +1,7 @@
-//! Where the peers are: Debian packages in their usual places, wheels in directories of ours.
+//! The places of the peers: Debian packages in their usual places, wheels in directories of ours.
 //!
-//! A peer that is not there fails the test with the name of what to install. Wheels are the one kind of thing that
-//! the tests install themselves, below `target/interop`, with the ordinary package client of Python.
+//! A missing peer fails the test with the name of the package to install. The tests install only wheels
+//! themselves, below `target/interop`, with Python's ordinary package client.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::job::target;
 use crate::program::locked;
 
-/// An environment of Python with wheels in it.
+/// A Python environment with wheels installed in it.
 #[derive(Clone, Debug)]
 pub struct Wheel {
     pub root: PathBuf,
@@ -30,7 +30,7 @@ pub fn wheel() -> Wheel {
     Wheel { root: root.clone() }
 }
 
-/// The tests of mpi4py, of the release that is installed, from its source distribution: fetched on first use.
+/// The tests of mpi4py, from the source distribution of the installed release: fetched on first use.
 pub fn mpi4py_tests() -> PathBuf {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     let root = ROOT.get_or_init(|| {
@@ -53,7 +53,7 @@ pub fn mpi4py_tests() -> PathBuf {
     root.clone()
 }
 
-/// What a command that must succeed has written.
+/// The output of a command that must succeed.
 fn output_of(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("running {command:?}: {error}"));
     let messages = String::from_utf8_lossy(&output.stderr);
@@ -61,21 +61,21 @@ fn output_of(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// MPICH 5 and mpi4py, installed on first use. It has files of the same names as Open MPI, and so a place of its own.
+/// MPICH 5 and mpi4py, installed on first use. Its files have the same names as Open MPI's, so it has an environment of its own.
 pub fn mpich_wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     let root = ROOT.get_or_init(|| environment("venv-mpich"));
     Wheel { root: root.clone() }
 }
 
-/// Intel MPI, installed on first use. What it depends on is for networks, and for other packages.
+/// Intel MPI, installed on first use. Its dependencies are only for networks and other packages.
 pub fn intel_wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     let root = ROOT.get_or_init(|| environment("venv-intel"));
     Wheel { root: root.clone() }
 }
 
-/// The virtual environment of this name, with the packages that [`WHEELS`] names; made again when they change.
+/// The virtual environment of this name, with its packages from [`WHEELS`]; recreated when they change.
 fn environment(name: &str) -> PathBuf {
     let lines = WHEELS.lines().filter_map(|line| line.split_once(": "));
     let packages = lines.filter(|(of, _)| *of == name).map(|(_, packages)| packages).next();
@@ -105,13 +105,13 @@ fn environment(name: &str) -> PathBuf {
 
 const WHEELS: &str = include_str!("../wheels.txt");
 
-/// A file of a Debian package. Fails the test with the package's name when it is not there.
+/// A file of a Debian package. If it is missing, fails the test with the package's name.
 #[track_caller]
 pub fn debian_file(path: &'static str, package: &str) -> &'static Path {
     phalanx_cluster::debian_file(path, package).unwrap_or_else(|missing| panic!("{missing}"))
 }
 
-/// A directory of a Debian package below the directory of this machine's libraries.
+/// A directory of a Debian package below this machine's library directory.
 #[track_caller]
 pub fn debian_dir(name: &str, package: &str) -> PathBuf {
     phalanx_cluster::debian_dir(name, package).unwrap_or_else(|missing| panic!("{missing}"))

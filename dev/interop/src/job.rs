@@ -1,7 +1,7 @@
-//! Starting `px` the way a user does, under a deadline.
+//! Starts `px` as a user does, under a deadline.
 //!
-//! Each job gets a temporary directory of its own as `TMPDIR` and a marking variable in its environment, so that tests
-//! in parallel do not see each other's leftovers. What became of the job goes back as an [`Outcome`].
+//! Each job gets a temporary directory of its own as `TMPDIR` and a marking variable in its environment, so that parallel
+//! tests do not see each other's leftovers. The result of the job is returned as an [`Outcome`].
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,12 +22,12 @@ use crate::program::locked;
 use crate::watch::{PATIENCE, eventually, host, rss_kib, survivors};
 use crate::{Ended, Library, Outcome};
 
-/// Gets output, piece by piece.
+/// Receives output, piece by piece.
 type Take = Box<dyn FnMut(&[u8]) + Send>;
 /// Writes input.
 type Feed = Box<dyn FnOnce(ChildStdin) + Send>;
 
-/// One command under test. Made by [`px`] or [`Job::new`].
+/// One command under test. Created by [`px`] or [`Job::new`].
 pub struct Job {
     command: Command,
     input: Feed,
@@ -35,7 +35,7 @@ pub struct Job {
     deadline: Duration,
     mark: String,
     tmpdir: TempDir,
-    /// Processes that it starts go on after it, as they shall.
+    /// Processes that it starts are meant to survive it.
     is_outlived: bool,
 }
 
@@ -51,7 +51,7 @@ impl Job {
         job.env("TMPDIR", tmpdir)
     }
 
-    /// On a host of a cluster, which has a `/tmp` of its own.
+    /// On a host of a cluster, which has its own `/tmp`.
     pub fn on(host: &Host, program: impl AsRef<OsStr>) -> Self {
         Self::of(host.command(program))
     }
@@ -95,17 +95,17 @@ impl Job {
 
     pub fn input(self, bytes: &[u8]) -> Self {
         let bytes = bytes.to_vec();
-        // A program that does not read its input must not stop us.
+        // A program that does not read its input must not block us.
         self.feeding(move |mut pipe| drop(pipe.write_all(&bytes)))
     }
 
-    /// `feed` writes its standard input, in a thread of its own.
+    /// `feed` writes its standard input, on a thread of its own.
     pub fn feeding(mut self, feed: impl FnOnce(ChildStdin) + Send + 'static) -> Self {
         self.input = Box::new(feed);
         self
     }
 
-    /// `take` gets what it writes to its standard output, piece by piece, and the outcome does not.
+    /// `take` gets its standard output piece by piece, instead of the outcome.
     pub fn reading(mut self, take: impl FnMut(&[u8]) + Send + 'static) -> Self {
         self.reader = Some(Box::new(take));
         self
@@ -121,29 +121,29 @@ impl Job {
         self
     }
 
-    /// What it starts goes on after it: the outcome does not wait for the end of that.
+    /// Processes that it starts survive it: the outcome does not wait for their end.
     pub fn outlived(mut self) -> Self {
         self.is_outlived = true;
         self
     }
 
-    /// The temporary directory that the job is told to use. It lives as long as the job, or as its [`Running`].
+    /// The temporary directory of the job. It lives as long as the job, or as its [`Running`].
     pub fn tmpdir(&self) -> &Path {
         self.tmpdir.path()
     }
 
-    /// The assignment that is in the environment of everything the job starts.
+    /// The assignment in the environment of everything that the job starts.
     pub fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// Runs to the end, or to the deadline.
+    /// Runs to its end, or to the deadline.
     #[track_caller]
     pub fn run(self) -> Outcome {
         self.start().wait()
     }
 
-    /// Starts, and leaves the rest to the test.
+    /// Starts the command and returns at once.
     #[track_caller]
     pub fn start(mut self) -> Running {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -171,7 +171,7 @@ impl Job {
     }
 }
 
-/// A command that was started.
+/// A command that has been started.
 pub struct Running {
     line: String,
     child: Child,
@@ -179,7 +179,7 @@ pub struct Running {
     stderr: Stream,
     started: Instant,
     peak_rss_kib: u64,
-    /// It was waited for.
+    /// It has been waited for.
     has_ended: bool,
     job: Job,
 }
@@ -197,7 +197,7 @@ impl Running {
         self.job.tmpdir.path()
     }
 
-    /// Once tools can find the launcher, the name of its job.
+    /// The name of its job, as soon as tools can find the launcher.
     pub fn job_name(&self) -> String {
         let (pid, host) = (self.pid(), host());
         let name = format!("pmix.{host}.tool.{pid}");
@@ -208,7 +208,7 @@ impl Running {
         format!("px-{host}-{pid}@{}", pid & 0xffff)
     }
 
-    /// Waits until it has written this text. Not for one whose output another takes.
+    /// Waits until it has written this text. Not for commands that use [`Job::reading`].
     #[track_caller]
     pub fn until_said(&self, text: &str) {
         eventually(&format!("it says {text:?}"), || {
@@ -216,7 +216,7 @@ impl Running {
         });
     }
 
-    /// What it has written to its standard output so far.
+    /// Its standard output so far.
     pub fn said(&self) -> String {
         self.stdout.text()
     }
@@ -260,7 +260,7 @@ impl Running {
         }
     }
 
-    /// Waits until nobody holds our pipes any more: a rank that outlives its launcher would keep them open for ever.
+    /// Waits until our pipes are closed: a rank that outlives its launcher would keep them open forever.
     fn output_is_complete(&self) -> bool {
         let complete = || self.stdout.reader.is_finished() && self.stderr.reader.is_finished();
         while !complete() && self.started.elapsed() < self.job.deadline {
@@ -292,7 +292,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// A test that fails leaves nothing to those after it.
+    /// A failing test leaves nothing to later ones.
     fn drop(&mut self) {
         if !self.has_ended {
             if !self.job.is_outlived {
@@ -304,7 +304,7 @@ impl Drop for Running {
     }
 }
 
-/// What comes out of a pipe, read by a thread that ends with it.
+/// The content of a pipe, read by a thread that ends with it.
 struct Stream {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -334,7 +334,7 @@ impl Stream {
     }
 }
 
-/// Files in the job's temporary directory, and processes of the job that go on living.
+/// Files in the job's temporary directory, and processes of the job that still live.
 fn left_behind(job: &Job) -> Vec<String> {
     let patience = Instant::now() + PATIENCE;
     let alive = loop {
@@ -351,7 +351,7 @@ fn left_behind(job: &Job) -> Vec<String> {
     all
 }
 
-/// Ends the test unless it runs as root. The runner of the tests then lists it as left out.
+/// Ends the test unless it runs as root. The test runner then lists it as left out.
 #[track_caller]
 pub fn needs_root(why: &str) {
     assert!(rustix::process::geteuid().is_root(), "{NEEDS_ROOT}{why}");
@@ -362,14 +362,14 @@ pub fn new_directory() -> TempDir {
     tempfile::Builder::new().prefix("interop-").tempdir().expect("a temporary directory")
 }
 
-/// The same where all hosts of a cluster see it.
+/// The same in a place that all hosts of a cluster see.
 pub fn new_shared_directory() -> TempDir {
     let place = target().join("interop");
     fs::create_dir_all(&place).expect("making the directory of the tests");
     tempfile::Builder::new().prefix("shared-").tempdir_in(place).expect("a temporary directory")
 }
 
-/// `PHALANX_PX` if it is set, else the `px` of this workspace, built now.
+/// `PHALANX_PX` if it is set, else this workspace's `px`, built now.
 pub fn px_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| match std::env::var_os("PHALANX_PX") {
@@ -383,7 +383,7 @@ pub fn rust_tool(name: &str) -> PathBuf {
     built("examples").join(name)
 }
 
-/// The directory of the `libpmix.so.2` that `PHALANX_LIBPMIX` names, else of that of this workspace, built now.
+/// The directory of the `libpmix.so.2` that `PHALANX_LIBPMIX` names, else of this workspace's, built now.
 pub fn libpmix() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| match std::env::var_os("PHALANX_LIBPMIX") {
@@ -392,12 +392,12 @@ pub fn libpmix() -> &'static Path {
     })
 }
 
-/// Something that cargo makes of this workspace.
+/// A file that cargo builds from this workspace.
 pub(crate) fn built(name: &str) -> PathBuf {
     phalanx_cluster::built().unwrap_or_else(|error| panic!("{error:#}")).join(name)
 }
 
-/// A directory in which the library has the names that the linker and programs look for.
+/// A directory that has the library under the names that the linker and programs look for.
 fn linked(directory: &str, library: &Path) -> PathBuf {
     let directory = target().join("interop").join(directory);
     fs::create_dir_all(&directory).expect("making the directory for libpmix");
@@ -410,7 +410,7 @@ fn linked(directory: &str, library: &Path) -> PathBuf {
     directory
 }
 
-/// Where cargo puts things.
+/// cargo's output directory.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(path) => workspace().join(path),

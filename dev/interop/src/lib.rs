@@ -1,13 +1,13 @@
 //! Runs programs that know nothing of us: MPI libraries, PMIx programs in C and Python, clients that misbehave.
 //!
 //! This crate is the harness; the tests are in `tests/interop`, one file per subject, and the programs in `programs/`. The
-//! programs are compiled against the libraries of others. Those in `tests/alone` need none of them: there our own C
-//! programs, and some of these, are compiled against our headers. Every test runs `px` as a user would and looks at its
-//! exit code, its output and at what it leaves behind.
+//! programs are compiled against foreign libraries. The tests in `tests/alone` need none of these: they compile our own C
+//! programs, and some of the others, against our headers. Every test runs `px` as a user would and checks its
+//! exit code, its output and its leftovers.
 //!
-//! Nothing is skipped: a missing compiler, package or wheel is a failure that names it.
+//! No test is skipped: a missing compiler, package or wheel is a failure that names it.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 mod install;
@@ -34,5 +34,5 @@ pub use slurm::{Slurm, Whose, debians_libpmix_copied};
 pub use tools::{Prterun, c_tool, launcher, mpirun_4, some_prterun, soon};
 pub use watch::{children_of, eventually, host, lives, rests, rss_kib, survivors};
 
-/// How many ranks the tests with MPI programs run.
+/// The numbers of ranks in tests with MPI programs.
 pub const SIZES: [u32; 4] = [1, 2, 4, 16];

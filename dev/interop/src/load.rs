@@ -1,9 +1,9 @@
-//! Checks what `bench/stream.c` has written, byte for byte, after it went through a launcher.
+//! Checks the output of `bench/stream.c`, byte for byte, after it went through a launcher.
 
 use std::thread;
 use std::time::Duration;
 
-/// A reader that is in no hurry, so that a tool can join before the writer has ended: the longer it takes to come, the slower.
+/// A reader that takes its time, so that a tool can join before the writer ends: the later the tool comes, the slower it reads.
 #[derive(Debug)]
 pub struct Unhurried(Duration);
 
@@ -14,7 +14,7 @@ impl Default for Unhurried {
 }
 
 impl Unhurried {
-    /// After each piece.
+    /// Call this after each piece.
     pub fn pause(&mut self) {
         thread::sleep(self.0);
         self.0 = (self.0 * 103 / 100).min(Duration::from_secs(2));
@@ -25,9 +25,9 @@ impl Unhurried {
 #[derive(Debug)]
 pub struct Blocks {
     pattern: Vec<u8>,
-    /// How many bytes have come.
+    /// How many bytes have arrived.
     pub bytes: u64,
-    /// Pieces that are not what was written there.
+    /// Pieces that differ from what was written there.
     pub wrong: u64,
 }
 
@@ -35,13 +35,13 @@ pub struct Blocks {
 #[derive(Debug)]
 pub struct Lines {
     length: usize,
-    /// Something may stand before each line, as a tag does.
+    /// Lines may have a prefix, such as a tag.
     tagged: bool,
     ranks: Vec<Rank>,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line that is still incomplete.
     partial: Vec<u8>,
     pub bytes: u64,
-    /// Lines that nobody has written.
+    /// Lines that no rank has written.
     pub torn: u64,
     /// Lines that are not the next one of their rank.
     pub misplaced: u64,
@@ -49,7 +49,7 @@ pub struct Lines {
 
 #[derive(Debug)]
 struct Rank {
-    /// The line that comes next.
+    /// The line expected next.
     next: Vec<u8>,
     seen: u64,
 }
@@ -81,7 +81,7 @@ impl Blocks {
         }
     }
 
-    /// Appends what stream.c writes from byte `from` on, as far as there is room.
+    /// Appends what stream.c writes from byte `from` on: `bytes` bytes.
     pub fn write(&self, from: u64, bytes: usize, into: &mut Vec<u8>) {
         let end = from + bytes as u64;
         let mut at = from;
@@ -120,7 +120,7 @@ impl Lines {
         self.bytes += bytes.len() as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
-            // What is expected needs no search for its end.
+            // An expected line needs no search for its end.
             if self.partial.is_empty()
                 && !self.tagged
                 && let Some(line) = rest.get(..self.length)
@@ -152,7 +152,7 @@ impl Lines {
         }
     }
 
-    /// Lines of all ranks that came whole.
+    /// The number of complete lines, over all ranks.
     pub fn whole(&self) -> u64 {
         self.ranks.iter().map(|rank| rank.seen).sum()
     }
@@ -162,7 +162,7 @@ impl Lines {
         self.ranks.iter().map(|rank| rank.seen).collect()
     }
 
-    /// Whether each rank's first `count` lines came whole and in order, and nothing else did.
+    /// Whether each rank's first `count` lines came complete and in order, and nothing else did.
     pub fn are_complete(&self, count: u64) -> bool {
         self.torn == 0
             && self.misplaced == 0
@@ -170,7 +170,7 @@ impl Lines {
             && self.ranks.iter().all(|rank| rank.seen == count)
     }
 
-    /// What is wrong with them, if each rank has written `count` lines.
+    /// The faults, given that each rank has written `count` lines.
     pub fn faults(&self, count: u64) -> Option<String> {
         let missing = (count * self.ranks.len() as u64).saturating_sub(self.whole());
         let (torn, misplaced) = (self.torn, self.misplaced);
@@ -186,7 +186,7 @@ impl Lines {
         }
     }
 
-    /// `true`: it was the next one of its rank.
+    /// `true`: it was the next line of its rank.
     fn take(&mut self, line: &[u8]) -> bool {
         let Some(rank) = rank_of(line).and_then(|rank| self.ranks.get_mut(rank)) else { return false };
         let expected = rank.next == line;
@@ -197,7 +197,7 @@ impl Lines {
         expected
     }
 
-    /// A line that somebody has written, but not now.
+    /// A line that some rank writes, but not now.
     fn misplaced_line(&mut self, line: &[u8]) -> bool {
         let Some(rank) = rank_of(line).and_then(|rank| self.ranks.get_mut(rank)) else { return false };
         let digits = line.get(NUMBER).unwrap_or_default();
@@ -229,7 +229,7 @@ fn count_up(line: &mut [u8]) {
 }
 
 const BLOCK: usize = 4096;
-/// Where the number of a line stands.
+/// The position of a line's number.
 const NUMBER: std::ops::Range<usize> = 6..16;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What each MPI program of `programs/` has to do under `px run -n N`, whichever library it is linked with, and some under any
+//! What each MPI program of `programs/` must do under `px run -n N`, with whichever library it is linked, and some under any
 //! launcher.
 //!
-//! Each function runs one program once and fails the test when anything is wrong with it: its exit code, its lines, and,
-//! under `px`, what it leaves in the directories that the MPI libraries use.
+//! Each function runs one program once and fails the test if anything is wrong: its exit code, its lines, and,
+//! under `px`, its leftovers in the directories that the MPI libraries use.
 
 use crate::{Job, Library, Outcome, host, mpi, px};
 
@@ -18,7 +18,7 @@ pub fn allreduce(library: Library, ranks: u32) {
     expect_allreduce(run(library, "allreduce", ranks, &[]), ranks);
 }
 
-/// These three in jobs that begin with the words of a launcher.
+/// These three in jobs started by another launcher.
 pub fn launched(library: Library, ranks: u32, launcher: impl Fn() -> Job) {
     let job = |program| launcher().with(library).arg(mpi(library, program));
     expect_hello(job("hello").arg(ranks.to_string()).run(), ranks);
@@ -26,7 +26,7 @@ pub fn launched(library: Library, ranks: u32, launcher: impl Fn() -> Job) {
     expect_allreduce(job("allreduce").run(), ranks);
 }
 
-/// The last rank calls `MPI_Abort` with 7: all others are ended, and 7 is the exit code.
+/// The last rank calls `MPI_Abort` with 7: all others are killed, and 7 is the exit code.
 pub fn abort(library: Library, ranks: u32) {
     let last = ranks - 1;
     let outcome = run(library, "abort", ranks, &[]).expect_code(7);
@@ -51,7 +51,7 @@ pub fn publish(library: Library, ranks: u32) {
     expect_publish(run(library, "publish", ranks, &[]), ranks);
 }
 
-/// A spawn of a program that is not there is an error; the next one succeeds. Shared memory does not connect two jobs: they need TCP.
+/// Spawning a missing program is an error; the next spawn succeeds. Shared memory does not connect two jobs: they need TCP.
 pub fn spawn_missing(library: Library, ranks: u32, transports: &str) {
     let job = px(["-n", &ranks.to_string()]).arg(mpi(library, "spawn_missing")).with(library);
     let job = job.env("OMPI_MCA_btl", transports).env("OMPI_MCA_btl_tcp_if_include", "lo");
@@ -61,7 +61,7 @@ pub fn spawn_missing(library: Library, ranks: u32, transports: &str) {
     outcome.expect_lines(missing.chain([sum])).expect_stderr(&["executing /no/such/program: No such file"]);
 }
 
-/// On any number of hosts: each rank says hello once, and each of the hosts has said so.
+/// On any number of hosts: each rank prints hello once, and each of the hosts appears.
 pub fn expect_hello_on(outcome: Outcome, ranks: u32, hosts: &[&str]) {
     let outcome = outcome.expect_code(0);
     let of = |rank: u32, host: &str| format!("hello from rank {rank} of {ranks} on {host}");

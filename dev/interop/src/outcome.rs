@@ -1,6 +1,6 @@
-//! What a command did, and the questions that tests ask about it.
+//! The result of a command, and the checks that tests make on it.
 //!
-//! A question that is answered wrongly ends the test with the whole story: the command, how it ended and everything it
+//! A failed check ends the test with all details: the command, how it ended and everything it
 //! printed. Nothing here starts or stops anything.
 
 use std::fmt;
@@ -25,9 +25,9 @@ pub struct Outcome {
     pub stdout: String,
     pub stderr: String,
     pub took: Duration,
-    /// The largest resident size of the command itself, in KiB, as far as it was seen.
+    /// The largest resident size observed of the command itself, in KiB.
     pub peak_rss_kib: u64,
-    /// What was still there after the end: files in the job's `TMPDIR`, living processes.
+    /// Leftovers: files in the job's `TMPDIR`, living processes.
     pub left_behind: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl Outcome {
         self
     }
 
-    /// Fails the test unless the command exited with something else than 0.
+    /// Fails the test unless the command exited with a non-zero code.
     #[track_caller]
     pub fn expect_failure(self) -> Self {
         assert!(matches!(self.ended, Ended::Code(1..)), "expected a failure\n{self}");
@@ -53,7 +53,7 @@ impl Outcome {
         self
     }
 
-    /// Fails the test unless the command exited by itself, with whatever code.
+    /// Fails the test unless the command exited by itself, with any code.
     #[track_caller]
     pub fn expect_ended(self) -> Self {
         assert!(matches!(self.ended, Ended::Code(_)), "expected it to end by itself\n{self}");
@@ -95,7 +95,7 @@ impl Outcome {
         self
     }
 
-    /// Whether standard output or standard error has each of `parts`. If not, the whole story is told, should the test fail.
+    /// Whether standard output or standard error has each of `parts`. If not, prints all details, in case the test fails.
     pub fn shows(&self, parts: &[&str]) -> bool {
         let missing =
             parts.iter().find(|part| !self.stdout.contains(**part) && !self.stderr.contains(**part));

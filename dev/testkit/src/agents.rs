@@ -1,4 +1,4 @@
-//! The commands that start daemons, simulated: what they write, what they read, how they fail, and the daemons behind them.
+//! The commands that start daemons, simulated: their output, their input, their failures, and the daemons that they start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use phalanx_wire::{Nspace, ProcId};
 use crate::script::RankServer;
 use crate::world::{Event, World};
 
-/// What becomes of one host while its daemon is started.
+/// How the start of a daemon on one host goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
     None,
@@ -23,23 +23,23 @@ pub enum Mishap {
     NoCommand,
     /// The command ends before there is a daemon.
     Refused,
-    /// Nothing is ever heard of it.
+    /// No output ever comes.
     Silent,
-    /// A px of another release is there.
+    /// The host has a px of another release.
     Stranger,
-    /// The daemon has said who it is, and then says that it cannot go on.
+    /// The daemon sends its greeting, and then reports that it cannot continue.
     Fails,
-    /// The same, and then says nothing.
+    /// The daemon sends its greeting, and then nothing.
     Stuck,
-    /// The daemon knows where the others are, and does not come to them.
+    /// The daemon learns the addresses of the others, but does not connect to them.
     Lonely,
-    /// The command ends when the daemon has come to the others, or is about to.
+    /// The command ends when the daemon has connected to the others, or is about to.
     Short,
 }
 
-/// The hosts beside the root's, and how they fare.
+/// The hosts other than the root's, and what goes wrong on them.
 pub struct Agents {
-    /// For how many hosts each command is.
+    /// The number of hosts of each command.
     pub hosts: Vec<usize>,
     pub skip_bad: bool,
     pub mishap: Box<dyn FnMut(NodeId) -> Mishap>,
@@ -52,14 +52,14 @@ pub(crate) struct Commands {
     running: BTreeMap<ProcId, Command>,
     of_host: Vec<Vec<NodeId>>,
     mishaps: BTreeMap<NodeId, Mishap>,
-    /// Daemons that have begun, whatever has become of them.
+    /// Daemons that have begun, even if they have ended since.
     begun: BTreeSet<NodeId>,
 }
 
 #[derive(Debug)]
 struct Command {
     hosts: Vec<NodeId>,
-    /// Read, and not yet understood.
+    /// Input that has not been decoded yet.
     read: Vec<u8>,
     secret: bool,
     birth: Option<Birth>,
@@ -67,19 +67,19 @@ struct Command {
     ended: bool,
 }
 
-/// What a command, or one behind it, does next.
+/// The next action of a command, or of a daemon behind it.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     Begin,
     Say(IofChannel, String),
-    /// A daemon begins that has heard where the others are.
+    /// Begins a daemon that has learned the addresses of the others.
     Live(NodeId, Meeting),
     End(ExitStatus),
     Close(IofChannel),
 }
 
 impl Agents {
-    /// What the root is told of them.
+    /// The root's plan for them.
     pub(crate) fn plan(&self) -> StartPlan {
         let hosts: usize = self.hosts.iter().sum();
         let host = |n: usize| {
@@ -116,12 +116,12 @@ impl Commands {
         self.nspace.as_ref() == Some(&proc.nspace)
     }
 
-    /// Those that have not ended.
+    /// How many have not ended.
     pub(crate) fn living(&self) -> usize {
         self.running.values().filter(|command| !command.ended).count()
     }
 
-    /// Whether there is a daemon that will be one of the others.
+    /// Whether this host has a daemon that will connect later.
     pub(crate) fn listens(&self, node: NodeId) -> bool {
         let command = self.of_daemon(node).and_then(|proc| self.running.get(&proc));
         let lives = command.is_some_and(|command| !command.ended && !command.input_ended);
@@ -139,7 +139,7 @@ impl Commands {
 }
 
 impl<S: RankServer> World<S> {
-    /// What the root wants of a command.
+    /// Carries out an effect of the root that concerns a command.
     pub(crate) fn on_agent_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Spawn(start) => {
@@ -174,7 +174,7 @@ impl<S: RankServer> World<S> {
         }
     }
 
-    /// A daemon is gone, and whatever shows that it lives.
+    /// A daemon is gone. Its command ends when all its daemons are.
     pub(crate) fn on_daemon_gone(&mut self, node: NodeId) {
         let Some(proc) = self.commands.of_daemon(node) else { return };
         let Some(command) = self.commands.running.get(&proc) else { return };
@@ -183,7 +183,7 @@ impl<S: RankServer> World<S> {
         }
     }
 
-    /// The root is gone, and with it what commands read.
+    /// The root is gone, which ends the input of all commands.
     pub(crate) fn on_root_gone(&mut self) {
         let living = self.commands.running.iter().filter(|(_, command)| !command.ended);
         let living: Vec<ProcId> = living.map(|(proc, _)| proc.clone()).collect();
@@ -209,7 +209,7 @@ impl<S: RankServer> World<S> {
                 command.ended = true;
                 hosts.iter().for_each(|node| self.end_daemon(*node));
                 self.input(NodeId::ROOT, Input::Exited { proc: proc.clone(), status });
-                // Sometimes somebody else holds them.
+                // Sometimes another process holds the streams open.
                 let longest = if self.random.one_in(10) { 5_000_000_000 } else { 50_000_000 };
                 for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
                     self.does_soon(proc, longest, Deed::Close(channel));
@@ -249,7 +249,7 @@ impl<S: RankServer> World<S> {
         }
     }
 
-    /// What a command reads, all behind it hear.
+    /// All daemons behind a command get its input.
     fn hear(&mut self, proc: &ProcId, data: &[u8]) {
         let Some(command) = self.commands.running.get_mut(proc) else { return };
         assert!(!command.input_ended, "input of {proc} after its end");
@@ -303,7 +303,7 @@ impl<S: RankServer> World<S> {
         }
     }
 
-    /// The daemon calls its parent, as it has heard where that is.
+    /// The daemon connects to its parent, at the address it has learned.
     fn live(&mut self, node: NodeId, meeting: &Meeting) {
         let Some(config) = self.config.as_ref().map(|config| config(node)) else { return };
         let tree = Tree::new(config.size, config.radix);
@@ -336,7 +336,7 @@ impl<S: RankServer> World<S> {
         self.at(at, Event::Agent(proc.clone(), deed));
     }
 
-    /// The command that starts this daemon is killed, as by an administrator.
+    /// Kills the command that starts this daemon, as an administrator might.
     pub fn kill_agent(&mut self, at: Time, number: u32) {
         let Some(nspace) = &self.commands.nspace else { return };
         let proc = ProcId::new(nspace, Rank(number));
@@ -344,13 +344,13 @@ impl<S: RankServer> World<S> {
         self.at(at, Event::Agent(proc, Deed::End(status)));
     }
 
-    /// Commands that have not ended.
+    /// How many commands have not ended.
     pub fn living_agents(&self) -> usize {
         self.commands.living()
     }
 }
 
-/// A whole message with its length before it.
+/// A complete message, preceded by its length.
 fn message(read: &mut Vec<u8>) -> Option<Vec<u8>> {
     let length = u32::from_be_bytes(read.first_chunk::<4>().copied()?) as usize;
     if read.len() < 4 + length {

@@ -1,7 +1,7 @@
 //! The simulated world: many nodes, virtual time, one thread.
 //!
 //! A [`World`] holds any number of [`phalanx_dvm::Node`]s, the links between them, the processes that they start and the
-//! user who watches. Everything random comes from one seed, so a failure is repeated by its number. Nothing here sleeps:
+//! user. Everything random comes from one seed, so a failure can be repeated by its number. Nothing here sleeps:
 //! time jumps from one event to the next.
 //!
 //! Processes follow a [`Script`]. They reach their node's server either through [`scripted::ScriptedServer`], which

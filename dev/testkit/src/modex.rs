@@ -1,6 +1,6 @@
-//! What processes have put, as scripted servers exchange it: one line per value, with namespace, rank, key and value.
+//! Committed values, as scripted servers exchange them: one line per value, with namespace, rank, key and value.
 //!
-//! A fence brings the same lines to every server. Servers that share their [`Shelf`] read them once and keep them once.
+//! A fence brings the same lines to every server. Servers that share their [`Shelf`] decode and keep them once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use phalanx_wire::{Blob, ProcId};
 
-/// All that the servers of a world have been brought, for as long as the world lasts.
+/// All data that fences have brought to the servers of a world, for the life of the world.
 #[derive(Clone, Debug, Default)]
 pub struct Shelf(Rc<RefCell<BTreeMap<Blob, Rc<Modex>>>>);
 

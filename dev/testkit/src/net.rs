@@ -1,4 +1,4 @@
-//! The links between daemons: streams of bytes, in order, split and joined and delayed at random, cut when told.
+//! The links between daemons: ordered streams of bytes, split, joined and delayed at random, and cut on request.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::random::Random;
 
 #[derive(Debug, Default)]
 pub(crate) struct Net {
-    /// Both directions of a link that stands, with the number of its making.
+    /// Both directions of each open link, with its number.
     links: BTreeMap<(NodeId, NodeId), u64>,
     /// When the last message of a direction arrives.
     last: BTreeMap<(NodeId, NodeId), Time>,
-    /// What is on its way in each direction of a link, with the time of its arrival.
+    /// Bytes on their way in each direction of a link, with the time of their arrival.
     under_way: BTreeMap<(NodeId, NodeId), Stream>,
     /// Daemons that only reach each other.
     island: BTreeSet<NodeId>,
-    /// Until when nothing comes through in either direction.
+    /// Until when nothing arrives in either direction.
     stalled: BTreeMap<(NodeId, NodeId), Time>,
     made: u64,
     pub(crate) messages: u64,
-    /// The longest that a message takes, in nanoseconds.
+    /// The longest latency of a message, in nanoseconds.
     latency: u64,
 }
 
@@ -40,7 +40,7 @@ impl Net {
         self.links.insert((b, a), self.made);
     }
 
-    /// The number of the link from `a` to `b`, if it stands.
+    /// The number of the link from `a` to `b`, if it is open.
     pub(crate) fn number(&self, a: NodeId, b: NodeId) -> Option<u64> {
         self.links.get(&(a, b)).copied()
     }
@@ -51,7 +51,7 @@ impl Net {
         self.links.remove(&(a, b)).is_some() & self.links.remove(&(b, a)).is_some()
     }
 
-    /// Cuts all links of a daemon, and names the other ends.
+    /// Cuts all links of a daemon; returns the other ends.
     pub(crate) fn unlink_all(&mut self, node: NodeId) -> Vec<NodeId> {
         let peers: Vec<NodeId> = self
             .links
@@ -78,7 +78,7 @@ impl Net {
         self.island.contains(&a) == self.island.contains(&b)
     }
 
-    /// A message that is sent now; returns when its pieces arrive, the later ones after the earlier.
+    /// Sends a message now; returns when its pieces arrive, in order.
     pub(crate) fn send(
         &mut self,
         now: Time,
@@ -105,7 +105,7 @@ impl Net {
         pieces.into_iter().map(arrive).collect()
     }
 
-    /// What arrives by now, in one piece with what follows it closely. Nothing if it came with what was before it.
+    /// Bytes that have arrived by now, joined with those that follow closely. None if an earlier call has returned them.
     pub(crate) fn arrived(&mut self, now: Time, from: NodeId, to: NodeId) -> Option<Arc<[u8]>> {
         let queue = self.under_way.get_mut(&(from, to))?;
         let (_, first) = queue.pop_front_if(|(at, _)| *at <= now)?;
@@ -120,7 +120,7 @@ impl Net {
     }
 }
 
-/// A message in so many is split, and its last piece again.
+/// One message in this many is split, and its last piece again.
 const SPLIT_EVERY: u64 = 16;
 const MOST_PIECES: usize = 4;
 /// In nanoseconds.

@@ -1,4 +1,4 @@
-//! A simulated process: its script, its streams with their credit, and how it takes signals.
+//! A simulated process: its script, its streams with their credit, and its reaction to signals.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use phalanx_spec::IofChannel;
 
 use crate::script::{Answer, Op, Script, Step};
 
-/// One process and what is known of its life.
+/// One process and the record of its life.
 #[derive(Debug)]
 pub struct Fate {
     pub node: NodeId,
@@ -16,7 +16,7 @@ pub struct Fate {
     pub env: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Each request with its answer, in order.
     pub answers: Vec<(Op, Answer)>,
-    /// What it wrote and its daemon has read, by channel.
+    /// Output that its daemon has read, by channel.
     pub written: BTreeMap<IofChannel, Vec<u8>>,
     /// What it read from standard input.
     pub read: Vec<u8>,
@@ -33,15 +33,15 @@ pub struct Fate {
     pub(crate) lingers: Duration,
 }
 
-/// What lies between a process and its daemon; it may exist before the process does.
+/// The pipes between a process and its daemon; they may exist before the process does.
 #[derive(Debug, Default)]
 pub(crate) struct Pipes {
     pub(crate) credit: BTreeMap<IofChannel, usize>,
-    /// Bytes of standard input that were not read.
+    /// Bytes of standard input not read yet.
     pub(crate) unread: usize,
 }
 
-/// What a process wants of the world next.
+/// The next action of a process.
 pub(crate) enum Next {
     Nothing,
     Ask(Op),
@@ -73,7 +73,7 @@ impl Fate {
         }
     }
 
-    /// Whether the answer to its last request was success, or a value.
+    /// Whether the answer to its last request was success or a value.
     pub fn is_content(&self) -> bool {
         match self.answers.last() {
             None => true,
@@ -82,12 +82,12 @@ impl Fate {
         }
     }
 
-    /// Whether it has been told to pause, and not to go on.
+    /// Whether it has been stopped and not continued.
     pub fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// The next thing it does, as far as it can.
+    /// Its next action, if it can act now.
     pub(crate) fn next(&mut self, pipes: &mut Pipes) -> Next {
         if self.ended.is_some() || self.asking.is_some() || self.sleeping || self.stopped {
             return Next::Nothing;

@@ -1,4 +1,4 @@
-//! What a simulated process does, step by step, and what it asks of its PMIx server.
+//! The actions of a simulated process, step by step, and its requests to its PMIx server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use phalanx_wire::{Blob, Info, ProcId};
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     pub steps: Vec<Step>,
-    /// How it takes SIGTERM: not at all, or by ending after this long.
+    /// Its reaction to SIGTERM: none, or to end after this long.
     pub ignores_term: bool,
     /// Its streams stay open this long after its end, as if a descendant held them.
     pub lingers: Duration,
@@ -20,7 +20,7 @@ pub struct Script {
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Asks the server; goes on when it is answered.
+    /// Sends a request; continues when the answer comes.
     Ask(Op),
     /// Writes, as fast as the stream is read.
     Write(IofChannel, Vec<u8>),
@@ -43,12 +43,12 @@ pub enum Op {
         key: String,
         value: Vec<u8>,
     },
-    /// `procs` empty: the whole job.
+    /// Empty `procs`: the whole job.
     Fence {
         procs: Vec<Rank>,
         collect: bool,
     },
-    /// A fence of the whole job, without data, and a connect; only for servers that are real.
+    /// A fence of the whole job, without data, and a connect; only for real servers.
     FenceWith {
         info: Vec<Info>,
     },
@@ -75,7 +75,7 @@ pub enum Op {
     Abort {
         status: i32,
     },
-    /// Job control; `targets` empty: the whole job.
+    /// Job control; empty `targets`: the whole job.
     Control {
         targets: Vec<Rank>,
         directives: Vec<Info>,
@@ -88,7 +88,7 @@ pub enum Op {
         code: Status,
         range: Range,
     },
-    /// Constructs a group of the whole job; only for servers that are real.
+    /// Constructs a group of the whole job; only for real servers.
     Group {
         name: String,
         info: Vec<Info>,
@@ -98,32 +98,32 @@ pub enum Op {
         name: String,
         info: Vec<Info>,
     },
-    /// Any upcall, as it stands; only for servers that are scripted.
+    /// Any upcall, unchanged; only for scripted servers.
     Host(Box<HostOp>),
     Finalize,
 }
 
-/// What the server answered.
+/// The server's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Done(Status),
     Value(Blob),
-    /// To an upcall, or to who has constructed a group.
+    /// To an upcall, or to a group construct.
     Host(Box<HostReply>),
 }
 
 /// A server that simulated processes can use.
 pub trait RankServer: Machine<Call = ServerCall, Return = ServerReturn> {
-    /// A process asks; it is answered later.
+    /// A process makes a request; the answer comes later.
     fn ask(&mut self, proc: &ProcId, op: Op);
 
     /// A process is gone, and its connection with it.
     fn leave(&mut self, proc: &ProcId);
 
-    /// What was answered since the last time.
+    /// The answers since the last call.
     fn answers(&mut self) -> Vec<(ProcId, Answer)>;
 
-    /// The environment that a process was started with.
+    /// Passes the environment that a process was started with.
     fn started(&mut self, _proc: &ProcId, _env: &BTreeMap<Vec<u8>, Vec<u8>>) {}
 }
 

@@ -1,6 +1,6 @@
-//! A PMIx server reduced to its upcalls: no connections, no bytes, just enough to let a host do its part.
+//! A PMIx server reduced to its upcalls: no connections, no bytes, just enough for a host to do its part.
 //!
-//! It collects the local part of a fence, holds what its processes commit, keeps every event that it was told, and reads
+//! It collects the local part of a fence, holds the values that its processes commit, keeps every event that it receives, and reads
 //! pulled output at a pace of its own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,19 +23,19 @@ use crate::script::{Answer, Op, RankServer};
 
 #[derive(Debug, Default)]
 pub struct ScriptedServer {
-    /// Events that this server was told.
+    /// Events that this server has received.
     pub events: Vec<Event>,
-    /// Those of them that the runtime announced, with the jobs that they concern.
+    /// Those that the runtime announced, with the jobs that they concern.
     pub announced: Vec<(Event, Option<Vec<Nspace>>)>,
-    /// Who reads pulled output here, by the number of the pull.
+    /// Readers of pulled output here, by the number of the pull.
     pub taps: BTreeMap<u64, Tap>,
     last: u64,
-    /// To be emitted at the next turn.
+    /// Upcalls to emit at the next turn.
     out: Vec<(HostCall, HostOp)>,
     pending: BTreeMap<u64, Pending>,
     fences: Vec<Fence>,
     committed: BTreeMap<ProcId, BTreeMap<String, Vec<u8>>>,
-    /// Modex data of others, as fences brought it.
+    /// Modex data of other processes, from fences.
     known: BTreeMap<Nspace, Vec<Rc<Modex>>>,
     shelf: Shelf,
     asked: Vec<(CallId, ProcId, Option<Key>)>,
@@ -43,27 +43,27 @@ pub struct ScriptedServer {
     jobs: BTreeMap<Nspace, (BTreeSet<Rank>, u32)>,
     answers: Vec<(ProcId, Answer)>,
     gone: BTreeSet<ProcId>,
-    /// Processes that have ended, as the host says.
+    /// Processes that the host has deregistered.
     over: BTreeSet<ProcId>,
 }
 
 /// A reader of pulled output.
 #[derive(Debug, Default)]
 pub struct Tap {
-    /// What it has got, by stream, and how much it was told is missing.
+    /// The bytes received, by stream, and how many were reported as missing.
     pub streams: BTreeMap<(ProcId, IofChannel), Vec<u8>>,
     pub lost: BTreeMap<(ProcId, IofChannel), u64>,
     pub ended: BTreeSet<(ProcId, IofChannel)>,
-    /// What the last piece had with it.
+    /// The infos of the last piece.
     pub info: Vec<Info>,
     /// How long it takes to read one piece.
     pub pace: Duration,
-    /// It is gone when it has read so much.
+    /// It is gone when it has read this many bytes.
     pub dies_after: Option<usize>,
-    /// So many of the last bytes of each stream it holds until the stream ends, and takes with it when it dies.
+    /// It holds this many of the last bytes of each stream until the stream ends, and loses them when it dies.
     pub holds: usize,
     pub read: usize,
-    /// The most that ever waited for it.
+    /// The most bytes that ever waited for it.
     pub most_waiting: usize,
     waiting: VecDeque<Unread>,
 }
@@ -121,7 +121,7 @@ impl Tap {
     }
 }
 
-/// An upcall that was not answered.
+/// An upcall without an answer yet.
 #[derive(Debug)]
 struct Pending {
     operation: &'static str,
@@ -131,9 +131,9 @@ struct Pending {
 #[derive(Debug)]
 enum Want {
     Done,
-    /// The answer as it stands.
+    /// The whole answer.
     All,
-    /// One key of a modex that comes back.
+    /// One key of the modex in the answer.
     Key(ProcId, String),
 }
 
@@ -187,12 +187,12 @@ impl Machine for ScriptedServer {
 }
 
 impl ScriptedServer {
-    /// One of many that keep what all of them are brought in one place.
+    /// A server that shares data from fences with others, on one shelf.
     pub fn sharing(shelf: &Shelf) -> ScriptedServer {
         ScriptedServer { shelf: shelf.clone(), ..ScriptedServer::default() }
     }
 
-    /// The upcalls that were not answered, with those who wait.
+    /// The upcalls without an answer, with the processes that wait.
     pub fn unanswered(&self) -> Vec<(&'static str, Vec<&ProcId>)> {
         let open = self.pending.values();
         open.map(|one| (one.operation, one.waiting.iter().map(|(proc, _)| proc).collect())).collect()
@@ -204,7 +204,7 @@ impl ScriptedServer {
                 self.jobs.insert(info.nspace.clone(), (BTreeSet::new(), info.procs.len() as u32));
             }
             ServerCall::RegisterClient { proc, .. } => {
-                // One of this name may have ended before.
+                // An earlier process may have had this name.
                 self.over.remove(&proc);
                 self.gone.remove(&proc);
                 self.jobs.entry(proc.nspace).or_default().0.insert(proc.rank);
@@ -219,7 +219,7 @@ impl ScriptedServer {
                 self.committed.retain(|proc, _| proc.nspace != nspace);
                 self.known.remove(&nspace);
             }
-            // What it has not put by now, nobody will.
+            // Values that it has not put by now will never come.
             ServerCall::DeregisterClient(proc) => drop(self.over.insert(proc)),
             ServerCall::Notify(event) => self.events.push(event),
             ServerCall::Announce { event, concerned, .. } => {
@@ -240,7 +240,7 @@ impl ScriptedServer {
         data: Blob,
         info: &[Info],
     ) {
-        // Tools that spawn are not simulated.
+        // Spawning tools are not simulated.
         let number = if let OutputTo::Pull(number) = to { *number } else { 0 };
         let tap = self.taps.entry(number).or_default();
         let after = tap.waiting.back().map_or(now, |unread| unread.due.max(now));
@@ -288,7 +288,7 @@ impl ScriptedServer {
         );
     }
 
-    /// What a fence or a direct modex brought, the newest first.
+    /// A value that a fence or a direct modex brought, the newest first.
     fn recall(&self, owner: &ProcId, key: &str) -> Option<Blob> {
         self.known.get(&owner.nspace)?.iter().rev().find_map(|modex| modex.get(owner, key))
     }
@@ -299,7 +299,7 @@ impl ScriptedServer {
         self.out.push((HostCall::new(self.last), op));
     }
 
-    /// The local part of a fence; the host hears of it when all local members are in.
+    /// Joins the local part of a fence; the upcall follows when all local members have joined.
     fn join_fence(&mut self, proc: &ProcId, ranks: &[Rank], collect: bool) {
         let Some((local, _)) = self.jobs.get(&proc.nspace) else { return };
         let mut members: Vec<ProcId> = ranks.iter().map(|rank| ProcId::new(&proc.nspace, *rank)).collect();
@@ -395,7 +395,7 @@ impl RankServer for ScriptedServer {
                 );
             }
             Op::Host(op) => self.upcall(*op, vec![(from, Want::All)]),
-            // There are upcalls for it.
+            // These have upcalls instead.
             Op::FenceWith { .. } | Op::Connect { .. } | Op::Group { .. } | Op::Ungroup { .. } => {
                 self.answers.push((from, Answer::Done(Status::ERR_NOT_SUPPORTED)));
             }
@@ -414,7 +414,7 @@ impl RankServer for ScriptedServer {
     }
 
     fn leave(&mut self, proc: &ProcId) {
-        // Who waits here for the dead is told, and so is the host, for the others.
+        // Fails the local fences that wait for it, and notifies the host, for the other nodes.
         let waits =
             |fence: &mut Fence| fence.members.iter().any(|m| m.covers(proc)) && !fence.here.contains(proc);
         for fence in self.fences.extract_if(.., waits).collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! The user: takes output at a pace of its own and remembers everything that was reported.
+//! The user: takes output at its own pace and remembers every report.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -18,32 +18,32 @@ pub struct Stream {
 pub struct User {
     pub accepted: BTreeMap<u64, Nspace>,
     pub refused: BTreeMap<u64, String>,
-    /// How the start of the DVM has ended, which it does once.
+    /// How the start of the DVM has ended, which happens once.
     pub starts: Vec<Result<(), String>>,
-    /// Jobs that processes have started: their directives, and whether somebody else shows their output.
+    /// Jobs that processes have spawned: their directives, and whether their output is shown elsewhere.
     pub spawned: BTreeMap<Nspace, (Vec<Info>, bool)>,
     pub streams: BTreeMap<(ProcId, IofChannel), Stream>,
     pub notes: Vec<String>,
     pub ends: BTreeMap<Nspace, JobEnd>,
-    /// Jobs of which it was told that they are about to end.
+    /// Jobs that were reported as about to end.
     pub ending: BTreeSet<Nspace>,
-    /// How far each job's phases have come.
+    /// The progress of each job's phases.
     pub progress: BTreeMap<(Nspace, &'static str), (u32, u32)>,
     /// How long it takes to read one report of output.
     pub pace: Duration,
-    /// Bytes shown and not taken yet; their most at any time.
+    /// Bytes shown and not taken yet; their maximum so far.
     pub holding: usize,
     pub most_held: usize,
     pub(crate) untaken: VecDeque<usize>,
-    /// What was reported although it cannot be.
+    /// Reports that contradict earlier ones.
     pub complaints: Vec<String>,
-    /// Bytes that the launcher's standard input still has, and whether its end was told.
+    /// Bytes that the launcher's standard input still has, and whether its end was reported.
     pub(crate) stdin: BTreeMap<Nspace, VecDeque<u8>>,
     pub(crate) stdin_over: BTreeMap<Nspace, bool>,
 }
 
 impl User {
-    /// What the stream carried, as far as the user saw it.
+    /// The bytes of the stream that the user has seen.
     pub fn output(&self, proc: &ProcId, channel: IofChannel) -> &[u8] {
         self.streams.get(&(proc.clone(), channel)).map_or(&[], |stream| &stream.bytes)
     }

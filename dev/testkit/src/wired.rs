@@ -1,4 +1,4 @@
-//! A real PMIx server, and its processes as real clients: every request crosses as bytes, in pieces of random length.
+//! A real PMIx server, and its processes as real clients: every request travels as bytes, in pieces of random length.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -32,14 +32,14 @@ pub const UID: u32 = 1000;
 #[derive(Debug)]
 pub struct WiredServer {
     server: Server,
-    /// Events that handlers of the processes were given.
+    /// Events that handlers of the processes have received.
     pub events: Vec<(ProcId, Event)>,
     clients: BTreeMap<ProcId, Wired>,
     conns: BTreeMap<ConnId, ProcId>,
     last_conn: u64,
     random: Random,
     files: Files,
-    /// What has still to reach the server, in order.
+    /// Input that is still to reach the server, in order.
     to_server: VecDeque<Wire>,
     asked: VecDeque<(ProcId, Op)>,
     answers: Vec<(ProcId, Answer)>,
@@ -235,7 +235,7 @@ impl WiredServer {
                 message: Some("as the script says".into()),
                 procs: Vec::new(),
             },
-            // Clients have no words for upcalls.
+            // Clients cannot make upcalls.
             Op::Host(_) => return self.answers.push((proc.clone(), Answer::Done(Status::ERR_NOT_SUPPORTED))),
             Op::Control { targets, directives } => ClientCall::from(JobControl {
                 targets: targets.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect(),

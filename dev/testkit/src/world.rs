@@ -1,4 +1,4 @@
-//! The world: events in the order of their time, carried to the nodes, and what the nodes want carried out.
+//! The world: delivers events to the nodes in the order of time, and carries out the nodes' effects.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::random::Random;
 use crate::script::{RankServer, Script};
 use crate::user::User;
 
-/// How a world is made.
+/// The parameters of a world.
 pub struct Setup<S> {
     pub seed: u64,
     pub nodes: u32,
@@ -28,7 +28,7 @@ pub struct Setup<S> {
     /// Cores of each node.
     pub cores: u32,
     pub limits: Limits,
-    /// The longest that a message takes between two daemons.
+    /// The longest latency of a message between two daemons.
     pub latency: Duration,
     pub server: Box<dyn FnMut(NodeId) -> S>,
 }
@@ -39,22 +39,22 @@ pub struct World<S: RankServer> {
     pub user: User,
     /// Every process that was ever started.
     pub procs: BTreeMap<ProcId, Fate>,
-    /// The paths that daemons have to remove, and have removed, in order.
+    /// The paths that daemons have to remove, and those that they have removed, in order.
     pub registered: BTreeMap<(NodeId, Nspace, Text), Cleanup>,
     pub removed: Vec<(NodeId, Text)>,
     /// The MPI libraries that processes will be found to have loaded.
     pub loaded: BTreeMap<ProcId, MpiLibrary>,
-    /// The directories that processes were given.
+    /// The directories that were created for processes.
     pub made: Vec<Text>,
     pub(crate) commands: Commands,
-    /// What daemons are that commands start.
+    /// The configuration of daemons that commands start.
     pub(crate) config: Option<Box<dyn Fn(NodeId) -> NodeConfig>>,
     pub(crate) server: Box<dyn FnMut(NodeId) -> S>,
     nodes: Vec<Option<Node<S>>>,
     net: Net,
     events: BTreeMap<(Time, u64), Event>,
     numbered: u64,
-    /// Processes that were started so far.
+    /// How many processes were started so far.
     pids: u32,
     scripts: Box<dyn FnMut(&ProcId) -> Script>,
     pipes: BTreeMap<ProcId, Pipes>,
@@ -78,7 +78,7 @@ pub(crate) enum Event {
     Start(NodeId, Box<ProcStart>),
     Proc(ProcId),
     Wake(ProcId),
-    /// For the process that had this pid: another may have taken its place.
+    /// For the process that had this pid; another may have replaced it.
     Signal(ProcId, u32, i32),
     Reaped(ProcId, u32, ExitStatus),
     StreamsClosed(ProcId),
@@ -91,7 +91,7 @@ pub(crate) enum Event {
 }
 
 impl<S: RankServer> World<S> {
-    /// All daemons exist and begin to link up.
+    /// A world in which all daemons exist and begin to link up.
     pub fn new(setup: Setup<S>) -> World<S> {
         let (nodes, radix) = (setup.nodes, setup.radix);
         let mut world = World::empty(setup);
@@ -111,7 +111,7 @@ impl<S: RankServer> World<S> {
         world
     }
 
-    /// Only the root exists, and starts the others.
+    /// A world in which only the root exists, and starts the others.
     pub fn starting(setup: Setup<S>, mut agents: Agents) -> World<S> {
         let hosts: usize = agents.hosts.iter().sum();
         let mut world = World::empty(Setup { nodes: hosts as u32 + 1, ..setup });
@@ -185,12 +185,12 @@ impl<S: RankServer> World<S> {
         }
     }
 
-    /// Which script each process follows.
+    /// Sets the script that each process follows.
     pub fn script(&mut self, scripts: impl FnMut(&ProcId) -> Script + 'static) {
         self.scripts = Box::new(scripts);
     }
 
-    /// The user asks for a job. Returns the request's number.
+    /// Submits a job for the user. Returns the request's number.
     pub fn submit(&mut self, job: JobRequest) -> u64 {
         self.requests += 1;
         let request = self.requests;
@@ -202,7 +202,7 @@ impl<S: RankServer> World<S> {
         self.input(NodeId(0), Input::Control { nspace: nspace.clone(), action });
     }
 
-    /// What the launcher's standard input will carry before its end.
+    /// The data of the launcher's standard input.
     pub fn feed_stdin(&mut self, nspace: &Nspace, bytes: &[u8]) {
         self.user.stdin.insert(nspace.clone(), bytes.iter().copied().collect());
     }
@@ -217,17 +217,17 @@ impl<S: RankServer> World<S> {
         self.at(at, Event::Cut(a, b));
     }
 
-    /// From `at` on nothing comes through between two daemons for a while, in either direction; then all of it does.
+    /// From `at` on nothing passes between two daemons for a while, in either direction; then all of it arrives.
     pub fn stall_at(&mut self, at: Time, a: NodeId, b: NodeId, span: Duration) {
         self.at(at, Event::Stall(a, b, span));
     }
 
-    /// The user wants the DVM to end.
+    /// Ends the DVM for the user.
     pub fn shut_down(&mut self) {
         self.input(NodeId::ROOT, Input::Shutdown);
     }
 
-    /// These daemons and all others no longer hear each other, and nobody tells them.
+    /// Separates these daemons from all others, without closing any link.
     pub fn cut_off(&mut self, nodes: impl IntoIterator<Item = NodeId>) {
         self.net.cut_off(nodes);
     }
@@ -250,7 +250,7 @@ impl<S: RankServer> World<S> {
         self.node(id).is_some()
     }
 
-    /// Messages that have crossed links so far.
+    /// How many messages have crossed links so far.
     pub fn messages(&self) -> u64 {
         self.net.messages
     }
@@ -259,7 +259,7 @@ impl<S: RankServer> World<S> {
         self.steps
     }
 
-    /// Lets time pass until `done`, and says what was waited for if that takes longer than `limit`.
+    /// Lets time pass until `done`; panics with all waiting operations if that takes longer than `limit`.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&World<S>) -> bool) {
         let end = self.now.after(limit);
         while !done(self) {
@@ -278,7 +278,7 @@ impl<S: RankServer> World<S> {
         self.now = end;
     }
 
-    /// What everybody waits for, in lines.
+    /// All waiting operations, one a line.
     pub fn explain(&self) -> String {
         let mut text = String::new();
         for node in self.nodes.iter().flatten() {
@@ -315,7 +315,7 @@ impl<S: RankServer> World<S> {
                 self.input(a, Input::LinkUp { peer: b });
                 self.input(b, Input::LinkUp { peer: a });
             }
-            // It listens before it has heard where the others are.
+            // It listens before it knows the addresses of the others.
             Event::LinkUp(a, b) if !self.is_alive(a) && self.is_alive(b) && self.commands.listens(a) => {
                 let at = self.soon(5_000_000);
                 self.at(at, Event::LinkUp(a, b));
@@ -448,7 +448,7 @@ impl<S: RankServer> World<S> {
             }
             Effect::MakeScratch { path } => self.made.push(path),
             Effect::Signal { proc, signal } | Effect::SignalTree { proc, signal } => {
-                // They come in the order in which they were sent.
+                // Signals arrive in the order in which they were sent.
                 let at = self.now.after(Duration::from_micros(20));
                 if let Some(pid) = self.procs.get(&proc).map(|fate| fate.pid) {
                     self.at(at, Event::Signal(proc, pid, signal));
@@ -479,7 +479,7 @@ impl<S: RankServer> World<S> {
                 let at = self.soon(100_000);
                 self.at(at, Event::Stdin(nspace, bytes));
             }
-            // Another daemon may have lost the others, and only its own log says so.
+            // Another daemon may have lost the others; only its own log records that.
             Effect::Report(Report::NotReady { .. }) if id != NodeId::ROOT => {}
             Effect::Report(report) => self.on_report(report),
             Effect::Stop => self.crash(id),
@@ -582,7 +582,7 @@ impl<S: RankServer> World<S> {
         self.at(self.now, Event::Proc(proc));
     }
 
-    /// Lets a process do what it can.
+    /// Lets a process act as far as it can.
     fn advance(&mut self, proc: &ProcId) {
         loop {
             let Some(fate) = self.procs.get_mut(proc) else { return };
@@ -656,7 +656,7 @@ impl<S: RankServer> World<S> {
         self.at(at, Event::StreamsClosed(proc.clone()));
     }
 
-    /// Nothing of the node is left; its neighbours see their links break.
+    /// Removes the node with everything on it; its neighbours see their links break.
     fn crash(&mut self, id: NodeId) {
         if !self.is_alive(id) {
             return;

@@ -1,7 +1,7 @@
-//! `cargo xtask abi`: which systems what we ship can be loaded on, by the versions of the symbols that it wants of others.
+//! `cargo xtask abi`: which systems can load our binaries, by the symbol versions that they require.
 //!
-//! A loader refuses a file that wants a version which the system's library does not have. The floor is that of where a release is
-//! built: the linker takes the newest version of each symbol that it finds there.
+//! A loader refuses a file that requires a version which the system's library does not have. The build machine sets the floor:
+//! the linker takes the newest version of each symbol that it finds there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo;
 
-/// What a system must have at least. glibc 2.34 is that of Debian 12, Ubuntu 22.04 and RHEL 9: it is the first with threads and
-/// `dlopen` in `libc.so.6`, so whatever is linked where that is new wants it. An older floor needs an older place to build.
+/// The minimum for a system. glibc 2.34 is that of Debian 12, Ubuntu 22.04 and RHEL 9: it is the first with threads and
+/// `dlopen` in `libc.so.6`, so anything linked on a newer system requires it. An older floor needs an older build system.
 pub(crate) const FLOORS: &[Floor] = &[("GLIBC", &[2, 34]), ("GCC", &[4, 2, 0])];
 
-/// Of an unoptimized build, which with some linkers also wants functions of libgcc 12 that nobody calls.
+/// For an unoptimized build, which with some linkers also requires functions of libgcc 12 that are never called.
 pub(crate) const FLOORS_OF_DEV: &[Floor] = &[("GLIBC", &[2, 34]), ("GCC", &[12, 0, 0])];
 
-/// A family of versions, and the newest that may be wanted.
+/// A family of versions, and the newest that may be required.
 type Floor = (&'static str, &'static [u32]);
 
-/// The libraries that may be wanted at all.
+/// The libraries that may be required at all.
 const LIBRARIES: &[&str] =
     &["libc.so.6", "libgcc_s.so.1", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"];
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     files.iter().try_for_each(|file| check(file, FLOORS))
 }
 
-/// Prints what a file wants, and fails if that is too much.
+/// Prints what a file requires, and fails if that is too much.
 pub(crate) fn check(file: &Path, floors: &[Floor]) -> Result<()> {
     let symbols = Wanted::of(&objdump("-T", file)?);
     let newest: Vec<String> =
@@ -65,7 +65,7 @@ fn objdump(what: &str, file: &Path) -> Result<String> {
     String::from_utf8(output.stdout).context("reading what objdump says")
 }
 
-/// Symbols of others, with their versions.
+/// Imported symbols, with their versions.
 struct Wanted(Vec<(String, String, Vec<u32>)>);
 
 impl Wanted {
@@ -91,7 +91,7 @@ impl Wanted {
         newest
     }
 
-    /// Of a family without a floor nothing may be wanted.
+    /// The symbols above their family's floor; a family without a floor is not allowed at all.
     fn above(&self, floors: &[Floor]) -> Vec<String> {
         let floor = |family: &str| {
             floors.iter().find(|(name, _)| *name == family).map_or(&[][..], |(_, floor)| floor)

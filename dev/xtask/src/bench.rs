@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: `px` measured beside other launchers, and our library beside another.
+//! `cargo xtask bench`: `px` compared with other launchers, and our library with another.
 //!
-//! The measuring itself is `dev/interop/src/bin/bench`.
+//! The measurements are in `dev/interop/src/bin/bench`.
 //!
-//! Ours is built for release and handed over by name, so that the numbers are of what a user runs.
+//! Our binaries are built for release and passed by path, so that the numbers are those of an installed `px`.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Running cargo and other programs, at the root of the workspace and without standard input.
+//! Runs cargo and other programs, at the root of the workspace and without standard input.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -33,13 +33,13 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Builds the shared library as it is shipped, and says where it is.
+/// Builds the shared library as it is shipped, and returns its path.
 pub(crate) fn library() -> Result<PathBuf> {
     cargo(&["build", "--profile=library", "--locked", "--package", "phalanx-libpmix"])?;
     Ok(target().join("library/libpmix.so"))
 }
 
-/// Where cargo puts what it builds.
+/// cargo's output directory.
 pub(crate) fn target() -> PathBuf {
     crate::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()))
 }
@@ -61,7 +61,7 @@ pub(crate) fn default_signals(program: &OsStr) -> Command {
 }
 
 /// Whether we were started with signals ignored, as `nohup` and shells' background jobs are. Programs under test would
-/// inherit that, and launchers rightly keep ignoring what they were told to ignore: tests of signals would wait for ever.
+/// inherit that, and launchers rightly keep ignored signals ignored: tests of signals would wait forever.
 fn ignores_signals() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that must hold before a change is taken, cheap checks first. All of it runs, whatever has failed before.
+//! `cargo xtask ci`: everything that must hold before a change is accepted, cheap checks first. All of it runs, even after failures.
 
 use anyhow::{Context, Result, bail};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     report.close()
 }
 
-/// What cargo checks.
+/// Checks by cargo.
 const CARGO: [(&str, &[&str]); 3] = [
     ("formatting", &["fmt", "--all", "--check"]),
     ("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]),
@@ -39,7 +39,7 @@ const CARGO: [(&str, &[&str]); 3] = [
 
 type Check = fn(&[String]) -> Result<()>;
 
-/// What other chores check.
+/// Checks by other chores.
 const CHECKS: [(&str, &str, Check); 3] = [
     ("generated sources", "cargo xtask gen --check", r#gen::run),
     ("rules of the sources", "cargo xtask sources", sources::run),

@@ -1,7 +1,7 @@
-//! Folders whose files know each other in one direction only.
+//! Folders whose files depend on each other in one direction only.
 //!
-//! A file knows those that it imports. Methods on one struct that every file shares would hide what it knows. So the methods
-//! of a type stand in its own file; only the few files at the top of a folder share the struct that holds all tables. These
+//! A file depends on those that it imports. Methods on one struct that every file shares would hide dependencies. So the methods
+//! of a type are in its own file; only the few files at the top of a folder share the struct that holds all tables. These
 //! count as one, and no other file may name that struct.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,9 @@ use anyhow::{Context, Result};
 /// A folder without a circle.
 struct Layered {
     folder: &'static str,
-    /// The files that may have all tables.
+    /// The files that may use all tables.
     top: &'static [&'static str],
-    /// What only these may name: the structs that hold the tables.
+    /// The structs that hold the tables, which only these files may name.
     whole: &'static [&'static str],
 }
 
@@ -32,7 +32,7 @@ const LAYERED: &[Layered] = &[
     },
 ];
 
-/// The text of each file of a folder, by its path from there without the ending: `get`, `get/told`.
+/// The text of each file of a folder, by its relative path without extension: `get`, `get/told`.
 type Files = BTreeMap<String, String>;
 
 pub(crate) fn check(faults: &mut Vec<String>) -> Result<()> {
@@ -92,7 +92,7 @@ impl Layered {
     }
 }
 
-/// The types to which a file gives methods.
+/// The types to which a file adds methods.
 fn implemented(text: &str) -> impl Iterator<Item = &str> {
     let blocks = text.lines().filter(|line| line.starts_with("impl") && !line.contains(" for "));
     blocks.filter_map(|line| {
@@ -108,14 +108,14 @@ fn defines(text: &str, name: &str) -> bool {
     text.lines().any(words)
 }
 
-/// The paths that a file names below the folder, with `/` between their parts.
+/// The paths below the folder that a file names, with `/` between their parts.
 fn names_in(folder: &str, file: &str, text: &str) -> BTreeSet<String> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = code.collect::<Vec<_>>().join("\n");
     let from_crate = folder.split_once("src/").map_or(folder, |(_, inner)| inner).replace('/', "::");
     let from_crate = format!("crate::{from_crate}::");
-    // `mod.rs` has its children beside it, every other file in a folder of its name.
+    // `mod.rs` has its child modules beside it, every other file in a folder of its name.
     let own: Vec<&str> = file.split('/').filter(|part| *part != "mod").collect();
     let mut names = BTreeSet::new();
     for child in code.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')) {
@@ -142,7 +142,7 @@ fn join(base: &[&str], path: &[String]) -> String {
     base.iter().map(|part| part.to_string()).chain(path.iter().cloned()).collect::<Vec<_>>().join("/")
 }
 
-/// The paths that begin a text: `a::B`, or `{a::B, c}`.
+/// The paths at the start of a text: `a::B`, or `{a::B, c}`.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let Some(list) = text.strip_prefix('{') else {
         let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
@@ -171,7 +171,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     found.into_iter().flatten().collect()
 }
 
-/// The file in which a path's last part stands: the longest beginning of it that is a file.
+/// The file that defines a path's last part: the longest prefix of it that is a file.
 fn file_of<'a>(files: &'a Files, path: &str) -> Option<&'a str> {
     let mut rest = path;
     loop {
@@ -180,13 +180,13 @@ fn file_of<'a>(files: &'a Files, path: &str) -> Option<&'a str> {
         }
         match rest.rsplit_once('/') {
             Some((shorter, _)) => rest = shorter,
-            // A name of the folder itself.
+            // An item of the folder itself.
             None => return files.get_key_value("mod").map(|(file, _)| file.as_str()),
         }
     }
 }
 
-/// The files of one circle, in its order.
+/// The files of one circle, in order.
 fn circle_in<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
     let mut done = BTreeSet::new();
     graph.keys().find_map(|file| circle_from(graph, file, &mut Vec::new(), &mut done))

@@ -1,6 +1,6 @@
-//! `cargo xtask cluster`: a command over several hosts that are made on this machine, and gone when it ends.
+//! `cargo xtask cluster`: a command over several hosts that are created on this machine, and removed when it ends.
 //!
-//! The hosts are `dev/cluster`. `px` is built and found by the command by its name.
+//! The hosts are `dev/cluster`. `px` is built and put into the command's PATH.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let before = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([target().join("release")].into_iter().chain(env::split_paths(&before)))
         .context("putting px into PATH")?;
-    // In our place: the terminal, signals and the exit code are the command's.
+    // The cluster replaces this process: the terminal, signals and the exit code are the command's.
     let error = Command::new(target().join("debug/cluster")).args(args).env("PATH", path).exec();
     Err(error).context("starting the cluster")
 }

@@ -1,7 +1,7 @@
-//! Debian packages of the installed tree: `phalanx`, which has a prefix of its own and stands beside Debian's libpmix, and
-//! `phalanx-libpmix`, which puts our library where programs of Debian look first.
+//! Debian packages of the installed tree: `phalanx`, which has a prefix of its own and coexists with Debian's libpmix, and
+//! `phalanx-libpmix`, which puts our library where Debian's programs look first.
 //!
-//! The second one needs no file of Debian's package to go away: it adds a directory to the dynamic linker's search.
+//! The second one replaces no file of Debian's package: it adds a directory to the dynamic linker's search path.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) fn packages(tree: &Path, into: &Path) -> Result<()> {
 
     let root = into.join("debian/phalanx-libpmix");
     begin(&root)?;
-    // The linker reads these in order of their names, before its own directories.
+    // The linker reads these files in order of their names, before its own directories.
     let search = root.join("etc/ld.so.conf.d/00-phalanx-libpmix.conf");
     make_parent(&search)?;
     fs::write(&search, format!("/{PREFIX}/lib\n"))?;
@@ -40,7 +40,7 @@ pub(crate) fn packages(tree: &Path, into: &Path) -> Result<()> {
     build(&root, into, "phalanx-libpmix", "phalanx", "Makes programs use the PMIx library of phalanx")
 }
 
-/// What people and their shells look for is found where Debian has it.
+/// Links files that people and their shells look for from the places where Debian has them.
 fn link(root: &Path, from: &str, to: &str) -> Result<()> {
     let place = root.join(to);
     make_parent(&place)?;

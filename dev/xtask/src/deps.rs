@@ -1,9 +1,9 @@
-//! `cargo xtask deps`: who may depend on whom.
+//! `cargo xtask deps`: which crates may depend on which.
 //!
-//! What is linked into other people's processes stays small and free of runtimes and proc macros; pure crates cannot
+//! Code linked into other people's processes stays small and free of runtimes and proc macros; pure crates cannot
 //! reach the operating system; the arrows between our crates point one way. The edges between our crates come from `cargo
 //! metadata`. The crates below a product come from `cargo tree`, package by package: metadata would count
-//! features that only another member of the workspace asks for.
+//! features that only another member of the workspace requests.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -57,7 +57,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Crates that decide without touching the operating system.
 const PURE: &[&str] = &["phalanx-spec", "phalanx-wire", "phalanx-core", "phalanx-dvm", "phalanx-topo"];
 
-/// What gives access to the operating system.
+/// Crates that give access to the operating system.
 const SHELLS: &[&str] = &[
     "rustix",
     "libc",
@@ -71,7 +71,7 @@ const SHELLS: &[&str] = &[
     "phalanx-cli",
 ];
 
-/// What must not be linked into other people's processes; proc macros neither.
+/// Crates that must not be linked into other people's processes; proc macros must not be either.
 const NOT_IN_LIB: &[&str] = &["tokio", "serde", "serde_core", "async-std", "smol"];
 
 const MOST_BELOW_LIB: usize = 16;
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
 }
 
-/// A crate of ours and the crates that it names, tests and build scripts apart.
+/// A crate of ours and the crates that it names, except for tests and build scripts.
 struct Member {
     name: String,
     /// The folder below the root: `lib`, `run` or `dev`.
@@ -193,7 +193,7 @@ struct Below {
     ours: bool,
 }
 
-/// Everything that is compiled into the given crates, without themselves being counted as of others.
+/// Everything compiled into the given crates, which do not count as foreign themselves.
 fn tree(of: &[&Member]) -> Result<BTreeSet<Below>> {
     let mut args = vec!["tree", "--locked", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"];
     for member in of {

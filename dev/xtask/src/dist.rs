@@ -1,8 +1,8 @@
-//! `cargo xtask dist`: what goes to a machine that only uses us, as a tree below `target/dist`, as an archive of it, and as
+//! `cargo xtask dist`: the files for a machine that only uses us, as a tree below `target/dist`, as an archive of it, and as
 //! Debian packages.
 //!
-//! Man pages and completions come from `px` itself, so they are those of the binary beside them. The library's `pmix.pc` finds
-//! the tree from where it stands, so the tree can be put anywhere.
+//! `px` itself writes the man pages and completions, so they match the binary. The library's `pmix.pc` derives all paths
+//! from its own place, so the tree can be put anywhere.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use crate::cargo::{self, cargo, run as execute, target};
 use crate::{abi, debian};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    // Tests of what is where need no optimization.
+    // Tests of the tree's content need no optimization.
     let dev = args == ["--dev"];
     ensure!(dev || args.is_empty(), "dist takes no arguments but --dev");
     let (built, into) = if dev { ("debug", "dist-dev") } else { ("release", "dist") };
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let floors = if dev { abi::FLOORS_OF_DEV } else { abi::FLOORS };
     abi::check(&px, floors)?;
     for dialect in DIALECTS {
-        // Beside the real thing such a name would hide it, so they have a directory of their own.
+        // Beside the real command such a name would hide it, so they have a directory of their own.
         let link = tree.join("libexec/phalanx").join(dialect);
         make_parent(&link)?;
         symlink("../../bin/px", &link).with_context(|| format!("linking {}", link.display()))?;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     debian::packages(&tree, &into)
 }
 
-/// The shared library under its names, the headers, and what `pkg-config` says of them.
+/// The shared library under its names, the headers, and the file for `pkg-config`.
 fn library(built: &Path, tree: &Path) -> Result<()> {
     let lib = tree.join("lib");
     copy(built, &lib.join("libpmix.so.2"))?;
@@ -90,7 +90,7 @@ fn library(built: &Path, tree: &Path) -> Result<()> {
     fs::write(&description, PKG_CONFIG).with_context(|| format!("writing {}", description.display()))
 }
 
-/// The release is that of the interface: programs ask for at least the one they were written for.
+/// The release is that of the interface: programs require at least the one they were written for.
 const PKG_CONFIG: &str = "\
 prefix=${pcfiledir}/../..
 libdir=${prefix}/lib

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: libFuzzer looks for inputs that a target of `dev/fuzz` does not stand.
+//! `cargo xtask fuzz`: libFuzzer searches for inputs that break a target of `dev/fuzz`.
 //!
-//! The compiler's passes that count what an input reaches are in the stable one; libFuzzer itself is C++. What it finds on its way
-//! stays in `target/fuzz/corpus` for the next time.
+//! The compiler passes that record coverage are in stable Rust; libFuzzer itself is C++. The inputs that it finds
+//! stay in `target/fuzz/corpus` for the next time.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ const DEFAULT_SECONDS: u64 = 60;
 /// An input that takes longer than this, or more memory, is a finding as well.
 const LIMITS: &[&str] = &["-timeout=60", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-max_len=16384"];
 
-/// What libFuzzer needs to see: which edges are taken, and what is compared with what.
+/// The information for libFuzzer: edges taken, and operands of comparisons.
 const INSTRUMENTED: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
@@ -48,7 +48,7 @@ fn parse(args: &[String]) -> Result<(Vec<String>, u64)> {
     Ok((wanted, seconds))
 }
 
-/// Each has a folder of inputs; a test sees to that.
+/// Each target has a folder of inputs; a test checks that.
 fn targets() -> Result<Vec<String>> {
     let corpus = corpus();
     let mut names = Vec::new();

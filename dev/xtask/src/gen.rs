@@ -1,7 +1,7 @@
 //! `cargo xtask gen`: turns `lib/spec/data/*.toml` into checked-in sources: Rust below `lib/spec/src/gen`, the structs of the
-//! C interface, parts of its headers, the list of what its library exports.
+//! C interface, parts of its headers, the list of its library's exports.
 //!
-//! The data is read by [`data`] and [`abi`], turned into text by [`rust`], [`layout`] and [`c`]; this file only compares and writes. A test runs
+//! [`data`] and [`abi`] read the data; [`rust`], [`layout`] and [`c`] turn it into text; this file only compares and writes. A test makes
 //! the same comparison, so a change of the data without its sources does not pass.
 
 mod abi;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Files that differ from what the data says: path below the root, and the text it should have (none: it should not exist).
+/// Files that differ from the data: path below the root, and the text it should have (none: it should not exist).
 fn stale(root: &Path) -> Result<BTreeMap<String, Option<String>>> {
     let spec = data::Spec::read(&root.join(DATA))?;
     let abi = abi::Abi::read(&root.join(DATA))?;

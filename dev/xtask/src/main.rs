@@ -1,7 +1,7 @@
 //! `cargo xtask`: the project's own chores.
 //!
 //! One file per chore, one row in [`CHORES`] each. A chore gets the arguments after its name and either succeeds or
-//! says what was wrong; nothing here ends up in a product.
+//! reports an error; nothing here ends up in a product.
 
 mod abi;
 mod bench;

@@ -1,10 +1,10 @@
-//! What a chore of many steps has found: every step runs, and all failures are listed at the end.
+//! The results of a chore with many steps: every step runs, and all failures are listed at the end.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// So many tests may have passed only when they ran again. More of them are a failure.
+/// Most tests that may pass only when repeated. More of them are a failure.
 const MOST_UNSTEADY: usize = 5;
 
 #[derive(Debug, Default)]
@@ -19,13 +19,13 @@ pub(crate) struct Report {
     failed: usize,
 }
 
-/// A test that has passed after it had failed.
+/// A test that failed and then passed.
 #[derive(Debug)]
 pub(crate) struct Unsteady {
     pub(crate) test: String,
     pub(crate) passed_at: usize,
     pub(crate) command: String,
-    /// What it printed when it failed.
+    /// Its output when it failed.
     pub(crate) said: String,
 }
 
@@ -37,7 +37,7 @@ struct Fault {
 }
 
 impl Report {
-    /// Runs one step and says how long it took. A failure is kept, with the command that repeats the step.
+    /// Runs one step and prints how long it took. A failure is recorded, with the command that repeats the step.
     pub(crate) fn step<T>(
         &mut self,
         name: &str,
@@ -63,13 +63,13 @@ impl Report {
         }
     }
 
-    /// A test has failed whenever it ran.
+    /// Records a test that failed in every run.
     pub(crate) fn failed(&mut self, test: &str, stage: &str, command: &str) {
         self.failed += 1;
         self.broken(&format!("test {test}"), stage, command);
     }
 
-    /// Something that is no test has failed.
+    /// Records a failure of something other than a test.
     pub(crate) fn broken(&mut self, what: &str, stage: &str, command: &str) {
         let [what, stage, command] = [what, stage, command].map(str::to_owned);
         self.faults.push(Fault { what, stage, command });
@@ -79,12 +79,12 @@ impl Report {
         self.unsteady.push(found);
     }
 
-    /// A test that cannot run here, and why.
+    /// Records a test that cannot run here, and why.
     pub(crate) fn left_out(&mut self, test: &str, why: &str) {
         self.left_out.push((test.to_owned(), why.to_owned()));
     }
 
-    /// Lists everything. An error if something has failed.
+    /// Lists everything. Returns an error if anything has failed.
     pub(crate) fn close(self) -> Result<()> {
         eprintln!("== how long it took");
         for (name, took) in &self.times {

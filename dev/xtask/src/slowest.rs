@@ -1,7 +1,7 @@
-//! Which tests took the longest, read off what they print: the stable harness does not measure them.
+//! The slowest tests, from the output of the tests: the stable harness does not measure them.
 //!
-//! A line is printed when a test ends. When it began follows from the order in which the harness begins them: by name, as many
-//! at once as there are processors, the next whenever one has ended. Where tests say `[in turn]`, one is begun at a time.
+//! A line is printed when a test ends. Its start follows from the harness's order: by name, as many
+//! at once as there are processors, the next whenever one has ended. Tests marked `[in turn]` run one at a time.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ const SHOWN: usize = 10;
 /// Tests that have ended, with how long they took.
 #[derive(Debug, Default)]
 pub(crate) struct Slowest {
-    /// Of the binary that is running.
+    /// When the running binary began.
     began: Duration,
     ends: Vec<End>,
-    /// Of those before it, and of tests that ran in turn.
+    /// Tests of earlier binaries, and tests that ran in turn.
     took: Vec<(Duration, String)>,
 }
 
@@ -24,7 +24,7 @@ struct End {
 }
 
 impl Slowest {
-    /// What a test binary prints, line by line.
+    /// Takes the output of a test binary, line by line.
     pub(crate) fn take(&mut self, line: &str, now: Duration, threads: usize) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
@@ -51,7 +51,7 @@ impl Slowest {
         self.took.into_iter().map(|(took, name)| format!("{:7.1} s  {name}", took.as_secs_f64())).collect()
     }
 
-    /// A binary has run all its tests.
+    /// A binary has completed all its tests.
     pub(crate) fn close(&mut self, threads: usize) {
         let mut begins: Vec<&End> = self.ends.iter().collect();
         begins.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,6 +1,6 @@
-//! `cargo xtask sources`: rules about our sources that the compiler does not know.
+//! `cargo xtask sources`: rules for our sources that the compiler does not check.
 //!
-//! Files stay short enough to be read, no place is called after nothing in particular, and `unsafe` appears only in the
+//! Files stay short enough to read, names of files are specific, and `unsafe` appears only in the
 //! files that [`UNSAFE_FILES`] lists. Generated files are exempt from the first rule.
 
 use std::fs;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::circles;
 
-/// Files that talk to the operating system or follow what C programs say in ways that need `unsafe`. Keep it short.
+/// Files that use the operating system or C programs' pointers in ways that need `unsafe`. Keep it short.
 const UNSAFE_FILES: &[&str] = &[
     "dev/cluster/src/join.rs",
     "dev/testkit/tests/footprint/main.rs",
@@ -53,7 +53,7 @@ const MOST_LINES: usize = 800;
 
 const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc"];
 
-/// Folders inside a crate that know only these other parts of it: whatever else they need is handed to them.
+/// Folders inside a crate that may use only these other parts of it; they receive everything else as arguments.
 const ROOMS: &[(&str, &[&str])] = &[
     ("run/dvm/src/encoding", &[]),
     ("run/dvm/src/local", &["config", "effect", "environment", "id", "msg", "ranges", "signals", "timers"]),
@@ -72,7 +72,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Where each kind of tests is one binary: a folder with a `main.rs`.
+/// Folders in which each kind of tests is one binary: a folder with a `main.rs`.
 const TESTS_IN_FOLDERS: &[&str] =
     &["dev/cluster/tests", "dev/interop/tests", "dev/testkit/tests", "run/cli/tests"];
 
@@ -148,7 +148,7 @@ fn check(path: &Path, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// The parts of its own crate that a file names, with the number of the line.
+/// The parts of its own crate that a file names, with their line numbers.
 fn parts_used(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let code =
         text.lines().enumerate().map(|(index, line)| (index, line.split("//").next().unwrap_or_default()));

@@ -1,6 +1,6 @@
-//! `cargo xtask survey`: what the launchers of others do of their own accord, as a table. Nothing of it is a test of ours.
+//! `cargo xtask survey`: the behaviour of other launchers, as a table. None of it is a test of ours.
 //!
-//! The asking itself is `dev/interop/src/bin/survey.rs`.
+//! The questions are in `dev/interop/src/bin/survey.rs`.
 
 use anyhow::{Result, ensure};
 use phalanx_cluster::BUILD;

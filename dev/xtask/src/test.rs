@@ -1,6 +1,6 @@
-//! `cargo xtask test`: our own tests, those of the C interface among them, then those that need programs of others (peers).
+//! `cargo xtask test`: our own tests, including those of the C interface, then those that need foreign programs (peers).
 //!
-//! Everything is built first, once. All binaries run, whatever has failed before; what has failed is run again, alone, and listed at the end.
+//! Everything is built first, once. All binaries run, even after failures; failed tests are repeated alone, and listed at the end.
 
 mod again;
 mod binary;
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     report.close()
 }
 
-/// Runs what is wanted, and leaves what has come of it in the report.
+/// Runs the selected tests, and records the results in the report.
 pub(crate) fn all(wanted: &Wanted, report: &mut Report) {
     let Some(binaries) = report.step("building the tests", "cargo xtask test", |_| binary::build()) else {
         return;

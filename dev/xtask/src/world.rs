@@ -1,8 +1,8 @@
-//! The surroundings in which tests run, the same on every machine.
+//! The environment in which tests run, the same on every machine.
 //!
-//! As root that is a world of its own (`dev/cluster`): nothing that other programs do or have left behind is seen in it, and nothing of it is
-//! left. Others get a directory of their own, in which every search for servers looks. What users set for launchers and libraries of MPI is
-//! not passed on, nor is their language.
+//! As root that is a separate world (`dev/cluster`): tests see neither the activity nor the leftovers of other programs, and nothing of theirs
+//! remains. Other users get a separate directory, in which every search for servers looks. Users' settings for launchers and MPI libraries
+//! are not passed on, nor is their language.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,11 +15,11 @@ use phalanx_cluster::{PRIVATE, alone};
 
 use crate::cargo::{default_signals, target};
 
-/// Set where a chore runs in its world.
+/// Set when a chore runs in its world.
 const INSIDE: &str = "PHALANX_TEST_WORLD";
 const OWN: &str = "own";
 
-/// Variables that would tell launchers, libraries or the shell of the user's own surroundings begin like this.
+/// Prefixes of variables that would expose the user's own environment to launchers, libraries or the shell.
 const FOREIGN: [&str; 15] = [
     "DBUS_",
     "I_MPI_",
@@ -37,10 +37,10 @@ const FOREIGN: [&str; 15] = [
     "TMP",
     "XDG_RUNTIME_DIR",
 ];
-/// These are for the tests.
+/// These are meant for the tests.
 const OURS: [&str; 3] = ["PHALANX_LIBPMIX", "PHALANX_LOADS", "PHALANX_PX"];
 
-/// Runs this chore again in its world, if this is not there yet; then the chore's end is the end of this process.
+/// Runs this chore again in its world, unless it already is; then this process ends with the chore.
 pub(crate) fn enter(chore: &str, arguments: &[String]) -> Result<()> {
     if std::env::var_os(INSIDE).is_some() {
         return Ok(());
@@ -62,11 +62,11 @@ pub(crate) fn enter(chore: &str, arguments: &[String]) -> Result<()> {
         command.env(INSIDE, "shared");
         run(command, &myself, chore, arguments)?
     };
-    // Whatever is to be said has been said inside.
+    // Errors have been reported inside.
     std::process::exit(status.code().unwrap_or(1))
 }
 
-/// Whether the tests run in a world of their own, and not just in a directory.
+/// Whether the tests run in a world of their own, not only in a directory.
 pub(crate) fn is_own() -> bool {
     std::env::var_os(INSIDE).is_some_and(|inside| inside == OWN)
 }
@@ -93,7 +93,7 @@ fn is_foreign(name: &OsString) -> bool {
     FOREIGN.iter().any(|start| name.starts_with(start)) && !OURS.contains(&name)
 }
 
-/// Whether we may make namespaces. Root in a container may not be allowed to.
+/// Whether we may create namespaces. Root in a container may not be allowed to.
 fn can_be_alone() -> Result<bool> {
     if !is_root()? {
         return Ok(false);
@@ -119,7 +119,7 @@ pub(crate) fn is_root() -> Result<bool> {
     Ok(std::fs::metadata("/proc/self").context("asking who we are")?.uid() == 0)
 }
 
-/// What tests need even where it lies in a private place.
+/// Directories that tests need even inside a private place.
 fn kept() -> Vec<PathBuf> {
     let mut all: BTreeSet<PathBuf> = [crate::root().to_owned(), target()].into();
     all.extend(std::env::current_exe().ok());
@@ -129,7 +129,7 @@ fn kept() -> Vec<PathBuf> {
     for list in ["PATH", "LD_LIBRARY_PATH"].into_iter().filter_map(std::env::var_os) {
         all.extend(std::env::split_paths(&list));
     }
-    // Names of other machines are looked up by what stands there.
+    // That directory is needed to look up names of other machines.
     let resolver = std::fs::canonicalize("/etc/resolv.conf").ok();
     all.extend(resolver.and_then(|file| Some(file.parent()?.to_owned())));
     let inside =

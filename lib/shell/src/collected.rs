@@ -1,7 +1,7 @@
-//! Files in which a server leaves what fences have collected, for the clients of its node: writing them, and reading them.
+//! Files in which a server stores the data that fences have collected, for the clients of its node: writing and reading them.
 //!
-//! Only their owner can read them, and only what the same user has written is read. Nothing here waits, and nothing that goes
-//! wrong matters to anybody but those who then ask the server.
+//! Only their owner can read them, and only files that the same user has written are read. Nothing here waits. A failure is harmless:
+//! the clients concerned ask the server instead.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,8 +18,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, unlinkat}
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// How the paths of a server's files begin in this directory. No two servers have the same. None: PMIx cannot tell clients of
-/// that path, or there is no randomness.
+/// Common prefix of the paths of a server's files in this directory, unique to the server. None: the path is not UTF-8, which
+/// PMIx cannot pass to clients, or there is no randomness.
 pub fn beginning(dir: &Path) -> Option<String> {
     let mut random = [0; 8];
     let got = getrandom(&mut random, GetRandomFlags::NONBLOCK).ok()?;
@@ -28,12 +28,12 @@ pub fn beginning(dir: &Path) -> Option<String> {
     (got == random.len()).then(|| path.to_str().map(str::to_owned)).flatten()
 }
 
-/// The files of a server. They go when this is dropped by the process that has made it.
+/// A server's files. Dropping this removes them, in the process that created it.
 #[derive(Debug)]
 pub struct Written {
-    /// Each with the directory that it was made in.
+    /// Each file with the directory that it was created in.
     files: BTreeMap<PathBuf, Arc<OwnedFd>>,
-    /// That of the last one.
+    /// The directory of the last file.
     dir: Option<(PathBuf, Arc<OwnedFd>)>,
     pid: u32,
 }
@@ -45,14 +45,14 @@ impl Default for Written {
 }
 
 impl Written {
-    /// Writes to a file, all or nothing. At 0 it makes the file, else it goes on with one of its own that ends there.
+    /// Writes to a file, all or nothing. At 0 it creates the file; elsewhere it appends to one of its own that ends there.
     pub fn write(&mut self, path: String, at: u64, bytes: &[u8]) {
         let path = PathBuf::from(path);
         let written = match at {
             0 => self.make(&path, bytes),
             _ => match self.files.get(&path) {
                 Some(dir) => go_on(dir, &path, at, bytes),
-                // It could not be made.
+                // The file could not be created.
                 None => return,
             },
         };
@@ -127,7 +127,7 @@ fn go_on(dir: &OwnedFd, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Opens what a server has written.
+/// Opens files that a server has written.
 #[derive(Debug)]
 pub struct Files;
 

@@ -1,7 +1,7 @@
 //! Output in files: which file, and writing to it exactly what the rank wrote.
 //!
-//! A file that belongs to one rank gets its bytes as they come. In a file of several ranks lines do not mix. What has a reader who may be
-//! slow, a pipe or a terminal, is never waited for: what it does not take waits here (`files/outlet.rs`).
+//! A file that belongs to one rank gets its bytes as they come. In a file of several ranks lines do not mix. A pipe or a terminal may have a
+//! slow reader and is never waited for: bytes that it does not accept are queued here (`files/outlet.rs`).
 
 mod outlet;
 
@@ -21,21 +21,21 @@ use rustix::fs::OFlags;
 
 pub use outlet::Outlet;
 
-/// The files of one run. Each is emptied when it is first written to.
+/// The files of one run. Each is truncated when it is first written to.
 #[derive(Debug)]
 pub struct FileSet {
     names: Files,
-    /// Whoever writes asks [`FileSet::pending`], and comes back.
+    /// The caller polls [`FileSet::pending`] and retries.
     takes_pipes: bool,
     files: BTreeMap<PathBuf, Target>,
     open: usize,
     /// Where lines of streams that share a file are held.
     shared: BTreeMap<Stream, PathBuf>,
-    /// The first thing that went wrong; what belongs into that file is lost from then on.
+    /// The first error; output for that file is lost from then on.
     trouble: Option<FileTrouble>,
 }
 
-/// A file that does not hold what it should.
+/// A file whose content is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTrouble {
     pub path: PathBuf,
@@ -44,9 +44,9 @@ pub struct FileTrouble {
 
 #[derive(Debug)]
 struct Target {
-    /// Closed when too many were open; opened again to append.
+    /// Closed when too many files were open; reopened to append.
     file: Option<File>,
-    /// Instead of the file.
+    /// Used instead of `file` for a pipe or a device.
     outlet: Option<Outlet>,
     lines: Lines,
     broken: bool,
@@ -58,17 +58,17 @@ impl FileSet {
         FileSet { names, takes_pipes: false, files, open: 0, shared, trouble: None }
     }
 
-    /// Pipes are as good as files. What their readers have not taken is [`FileSet::pending`].
+    /// Accepts pipes and devices as well as files. [`FileSet::pending`] counts the bytes that their readers have not taken.
     pub fn taking_pipes(self) -> FileSet {
         FileSet { takes_pipes: true, ..self }
     }
 
-    /// How many bytes wait for readers of pipes.
+    /// How many bytes are queued for readers of pipes.
     pub fn pending(&self) -> usize {
         self.outlets().map(Outlet::pending).sum()
     }
 
-    /// Writes what waits, as far as its readers take it now.
+    /// Writes as many queued bytes as readers take now.
     pub fn retry(&mut self) {
         for (path, target) in &mut self.files {
             if let Some(outlet) = &mut target.outlet
@@ -79,18 +79,18 @@ impl FileSet {
         }
     }
 
-    /// Since when a reader has taken nothing of what waits for it.
+    /// Since when a reader has taken none of the bytes queued for it.
     pub fn idle_since(&self) -> Option<Instant> {
         self.outlets().filter_map(Outlet::idle_since).min()
     }
 
-    /// Gives up readers that have taken nothing since then.
+    /// Gives up on readers that have been idle since that time or longer.
     pub fn give_up(&mut self, idle_since: Instant) {
         let outlets = self.files.values_mut().filter_map(|target| target.outlet.as_mut());
         outlets.filter(|one| one.idle_since().is_some_and(|at| at <= idle_since)).for_each(Outlet::give_up);
     }
 
-    /// How many bytes readers that were given up have not taken.
+    /// How many bytes were dropped because their readers were given up.
     pub fn undelivered(&self) -> u64 {
         self.outlets().map(Outlet::undelivered).sum()
     }
@@ -201,11 +201,11 @@ impl Target {
     }
 }
 
-/// Whoever writes serves others meanwhile, so nothing that is written to may make it wait, as a pipe would sooner or later.
+/// The writing thread serves others as well, so no file may block it. A pipe would sooner or later.
 fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = how.custom_flags(flags.bits().cast_signed()).open(path);
-    // Without a reader it cannot be opened.
+    // Opening a pipe fails while it has no reader.
     let is_pipe = match &opened {
         Ok(file) => file.metadata()?.file_type().is_fifo(),
         Err(_) => std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()),

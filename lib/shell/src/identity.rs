@@ -1,8 +1,7 @@
-//! Who is at the other end of a loopback connection, client or server, as the kernel says.
+//! The user at the other end of a loopback connection, client or server, as reported by the kernel.
 //!
 //! The peer's socket is looked up by its exact four-tuple: in the socket diagnostics of the kernel, or in /proc where
-//! those are not to be had. A socket that its process has closed already is nobody's: the kernel would name root as
-//! its owner.
+//! those are not available. A socket that its process has already closed has no owner; the kernel would name root.
 
 use std::fs;
 use std::io;
@@ -18,12 +17,12 @@ use rustix::process::{getegid, geteuid};
 
 use crate::unmapped::{STRANGER, is_held_here, shared_user};
 
-/// Asks the kernel.
+/// Queries the kernel.
 #[derive(Debug)]
 pub(crate) struct Identity {
     diagnostics: Option<OwnedFd>,
     sequence: u32,
-    /// The number of our own user, if strangers have it, too.
+    /// The uid of our own user, if users of other namespaces may appear under it.
     pub(crate) shared: Option<u32>,
 }
 
@@ -44,16 +43,16 @@ impl Identity {
     pub(crate) fn of(&mut self, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<PeerCred> {
         let found = self.look_up(peer.into(), ours.into());
         let uid = self.owner(&found.ok()?.filter(|socket| socket.inode != 0)?);
-        // The kernel keeps no group for a socket. A process of ours nearly always has ours; of others nothing is known.
+        // The kernel keeps no group for a socket. A process of our user nearly always has our group; the group of others is unknown.
         let gid = if uid == geteuid().as_raw() { getegid().as_raw() } else { u32::MAX };
         Some(PeerCred { uid, gid, pid: None })
     }
 
     /// The owner of the server that has just let `ours` connect to it. None: it is on another node, or has closed the connection,
-    /// of which nobody can read then.
+    /// so no process can read what is sent.
     ///
-    /// A connection that the server has not taken yet is nobody's; then the listener's owner counts. That it was not taken
-    /// afterwards either shows that it is the listener of this connection: those that wait end with their listener.
+    /// A connection that the server has not accepted yet has no owner; then the listener's owner counts. Checking afterwards that it is
+    /// still not accepted proves that the listener is that of this connection, since waiting connections end with their listener.
     pub(crate) fn of_server(&mut self, server: SocketAddr, ours: SocketAddr) -> io::Result<Option<u32>> {
         for _ in 0..ATTEMPTS {
             match self.look_up(server, ours)? {
@@ -67,20 +66,20 @@ impl Identity {
                     }
                 }
                 None if !server.ip().to_canonical().is_loopback() => return Ok(None),
-                // It is just being connected, or has been closed.
+                // The connection is still being set up, or has been closed.
                 None => std::thread::sleep(PAUSE),
             }
         }
         Err(io::Error::other("the kernel does not say whose server it is"))
     }
 
-    /// The owner of what listens on this node at `address`, as far as the kernel says.
+    /// The owner of the socket that listens on this node at `address`, if the kernel knows.
     pub(crate) fn of_listener(&mut self, address: SocketAddr) -> Option<u32> {
         let found = self.look_up(address, nowhere(address)).ok()?;
         found.filter(|socket| socket.listens() && socket.inode != 0).map(|socket| self.owner(&socket))
     }
 
-    /// Whose a socket is that a process has open.
+    /// The owner of a socket that a process has open.
     fn owner(&self, socket: &Socket) -> u32 {
         match self.shared {
             Some(shared) if socket.uid == shared && !is_held_here(socket.inode) => STRANGER,
@@ -104,7 +103,7 @@ impl Identity {
         let socket = self.diagnostics.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         self.sequence = self.sequence.wrapping_add(1);
         send(socket, &question(self.sequence, peer, ours), SendFlags::empty())?;
-        // The kernel answers within `send`. Whatever is not the answer to this question is dropped.
+        // The kernel answers within `send`. Anything but the answer to this question is dropped.
         loop {
             let mut buffer = [0_u8; 1024];
             let (length, _) = recv(socket, &mut buffer, RecvFlags::empty())?;
@@ -116,11 +115,11 @@ impl Identity {
     }
 }
 
-/// What the kernel says of a socket.
+/// A socket as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Socket {
     uid: u32,
-    /// Zero: no process has it.
+    /// Zero: no process has it open.
     inode: u64,
     state: u8,
 }
@@ -131,7 +130,7 @@ impl Socket {
         self.state == LISTENS
     }
 
-    /// For somebody to accept it. Those that were closed are nobody's, too.
+    /// Waits to be accepted. Closed sockets have no inode either.
     fn waits(&self) -> bool {
         const ESTABLISHED: u8 = 1;
         const BEING_MADE: [u8; 2] = [3, 12];
@@ -174,7 +173,7 @@ fn question(sequence: u32, peer: SocketAddr, ours: SocketAddr) -> Vec<u8> {
     message
 }
 
-/// The socket in an `inet_diag_msg`; `None` if there is no such one.
+/// The socket in an `inet_diag_msg`; `None` if there is none that matches.
 fn answer(message: &[u8], peer: SocketAddr, ours: SocketAddr) -> io::Result<Option<Socket>> {
     const NLMSG_ERROR: u32 = 2;
     let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
@@ -188,7 +187,7 @@ fn answer(message: &[u8], peer: SocketAddr, ours: SocketAddr) -> io::Result<Opti
     let ip = |at: usize| -> io::Result<IpAddr> {
         Ok(match is_v4 {
             true => IpAddr::from(<[u8; 4]>::try_from(field(at, 4)?).map_err(io::Error::other)?),
-            // A server that listens for both families has connections of the one that look like the other.
+            // A server that listens for both families has IPv4 connections in IPv6 form.
             false => {
                 IpAddr::from(<[u8; 16]>::try_from(field(at, 16)?).map_err(io::Error::other)?).to_canonical()
             }
@@ -239,7 +238,7 @@ fn address(text: &str) -> Option<SocketAddrV4> {
     Some(SocketAddrV4::new(Ipv4Addr::from(ip), u16::from_str_radix(port, 16).ok()?))
 }
 
-/// How often the kernel is asked whose server it is.
+/// How many times the kernel is asked for the owner of a server.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -314,7 +313,7 @@ mod tests {
             drop(listener);
             check("is accepted, and nobody listens");
             drop(theirs);
-            // A program that another test starts has a copy of the connection for a moment.
+            // A program that another test starts holds a copy of the connection for a moment.
             let mut tries = 0..1_000;
             let mut owner = || by_kernel.of_server(server, here).unwrap();
             while owner().is_some() {

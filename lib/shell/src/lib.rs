@@ -1,9 +1,8 @@
 //! Between the machines of `phalanx-core` and the operating system: what the native library, the C library and `px` share.
 //!
-//! Sockets and who is at their other end (`net`, `listen`, `local`, `identity`, `unmapped`, `trust`), how servers are found (`rendezvous`,
-//! `reach`), and files and streams of a process (`collected`, `files`,
-//! `stdin`, `walk`). It decides nothing that a machine decides, and
-//! makes no calls of PMIx.
+//! Sockets and the users at their other end (`net`, `listen`, `local`, `identity`, `unmapped`, `trust`), how servers are found
+//! (`rendezvous`, `reach`), and files and streams of a process (`collected`, `files`, `stdin`, `walk`). This crate decides nothing
+//! that a machine decides, and makes no PMIx calls.
 
 pub mod collected;
 pub mod files;

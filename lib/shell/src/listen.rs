@@ -1,5 +1,5 @@
-//! The door for a server's peers: a listener, on the loopback interface or wider, with a short way beside it for clients of
-//! ours, which asks the kernel who has knocked.
+//! A server's listener, on the loopback interface or wider, with a Unix socket beside it for clients of ours. It asks the kernel which
+//! user has connected.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -16,14 +16,14 @@ use crate::local;
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// On the loopback interface, unless somebody else has its name, which is no harm.
+    /// The Unix socket beside a loopback listener. None elsewhere, or if its name is taken, which does no harm.
     local: Option<OwnedFd>,
     address: SocketAddr,
     identity: Identity,
 }
 
 impl Listener {
-    /// Opens the door at this address and a port of the kernel's choice.
+    /// Listens at this address, on a port that the kernel chooses.
     pub fn open(at: Ipv4Addr) -> io::Result<Listener> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
@@ -43,12 +43,12 @@ impl Listener {
         self.address
     }
 
-    /// Each becomes readable when somebody knocks.
+    /// Each becomes readable when a peer connects.
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [Some(&self.socket), self.local.as_ref()].into_iter().flatten().map(AsFd::as_fd)
     }
 
-    /// The next connection, if one waits, and who is at its other end, if the kernel knows.
+    /// The next waiting connection, if any, and its peer's identity, if the kernel knows it.
     pub fn accept(&mut self) -> io::Result<Option<(OwnedFd, Option<PeerCred>)>> {
         if let Some(local) = &self.local
             && let Some(socket) = accept(local)?
@@ -66,7 +66,7 @@ impl Listener {
     }
 
     fn identify(&mut self, socket: &OwnedFd) -> io::Result<Option<PeerCred>> {
-        // A reply is one small write that must not wait for the acknowledgement of the one before.
+        // A reply is one small write that must not wait for the acknowledgement of the previous one.
         sockopt::set_tcp_nodelay(socket, true)?;
         let peer = getpeername(socket)?.map(SocketAddr::try_from).transpose()?;
         Ok(match (peer, SocketAddr::try_from(getsockname(socket)?)?) {
@@ -81,7 +81,7 @@ fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
         match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(socket) => return Ok(Some(socket)),
             Err(Errno::AGAIN) => return Ok(None),
-            // The peer has given up meanwhile.
+            // The peer has given up in the meantime.
             Err(Errno::INTR | Errno::CONNABORTED) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,9 +1,9 @@
-//! The short way between a server and a client that are both ours: a socket of the kernel's, without a network in between.
+//! A shortcut between a server and a client that are both ours: a Unix socket instead of the network stack.
 //!
-//! A server of ours that listens on the loopback interface listens on an abstract Unix socket as well, which is named after
-//! that address: who knows the one knows the other. A message takes two thirds of the time there, and the kernel says who has
-//! knocked without being searched. Such names belong to a network namespace, as loopback addresses do. Peers that are not ours
-//! never look for it, and where it is not found, or somebody else has it, we take TCP.
+//! A server of ours that listens on the loopback interface also listens on an abstract Unix socket named after that address, so a client
+//! derives the name from the address. A message takes two thirds of the time there, and the kernel reports the peer's user directly.
+//! Such names belong to a network namespace, as loopback addresses do. Peers that are not ours never look for the socket. Where it is missing, or
+//! its owner is not trusted, we use TCP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use rustix::net::{
 use crate::trust::Trust;
 use crate::unmapped::{STRANGER, is_open, shared_user};
 
-/// Opens the door beside that at this address.
+/// Listens beside the TCP listener at this address.
 pub(crate) fn open(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
     let socket = socket()?;
     bind(&socket, &name(address)?)?;
@@ -25,7 +25,7 @@ pub(crate) fn open(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Goes in beside this address. None: there is no such door, or too many wait before it, or it is of somebody who is not trusted.
+/// Connects beside this address. None: there is no such socket, its backlog is full, or its owner is not trusted.
 pub(crate) fn enter(address: SocketAddr, trust: &Trust) -> Option<OwnedFd> {
     if !address.ip().is_loopback() {
         return None;
@@ -35,7 +35,7 @@ pub(crate) fn enter(address: SocketAddr, trust: &Trust) -> Option<OwnedFd> {
     trust.includes(peer(&socket, shared_user())?.uid).then_some(socket)
 }
 
-/// Who is at the other end. Strangers may have the number of the `shared` user.
+/// The process at the other end. Users of other namespaces may appear as the `shared` user.
 pub(crate) fn peer(socket: impl AsFd, shared: Option<u32>) -> Option<PeerCred> {
     let peer = sockopt::socket_peercred(socket).ok()?;
     let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_pid().cast_unsigned());
@@ -64,7 +64,7 @@ mod tests {
         super::enter(address, &Trust::default())
     }
 
-    /// An address that is nobody else's while the listener lives.
+    /// An address that stays reserved while the listener lives.
     fn address() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

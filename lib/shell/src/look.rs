@@ -1,12 +1,12 @@
-//! Files that are watched from outside.
+//! Files watched from outside.
 
 use std::thread;
 
 use phalanx_core::FileLook;
 use rustix::fs::{Stat, stat};
 
-/// Looks at a file on a thread of its own, since its file system may not answer for long, and tells what it saw. `None`: there is
-/// no such file, or it cannot be seen. `false`: there can be no thread now, and nothing will be told.
+/// Examines a file on a thread of its own, since its file system may not answer for long, and passes the result to `told`. `None`: the
+/// file does not exist, or cannot be examined. Returns `false` if no thread could be started; then `told` is not called.
 #[must_use]
 pub fn look_at(path: String, told: impl FnOnce(Option<FileLook>) + Send + 'static) -> bool {
     let look = move || told(stat(path.as_str()).ok().as_ref().map(seen));

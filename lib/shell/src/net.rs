@@ -1,7 +1,7 @@
 //! One connection: connecting, whole frames out, bytes in. Nothing here blocks.
 //!
 //! OpenPMIx loses a connection when the header of a message arrives in two pieces. So the end of each frame is marked: the
-//! kernel begins a new segment for the next one, and takes nothing of it or more than a header.
+//! kernel starts a new segment for the next frame, and accepts either none of it or more than a header.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,18 +19,18 @@ pub struct Link {
     socket: OwnedFd,
     connecting: bool,
     frames: VecDeque<Vec<u8>>,
-    /// How much of the first frame has left.
+    /// How many bytes of the first frame have been sent.
     sent: usize,
-    /// Bytes that have not left.
+    /// How many bytes are still to be sent.
     queued: usize,
-    /// The peer has been told that nothing more comes.
+    /// Our direction has been shut down.
     ended: bool,
-    /// It is to be found out who is there.
+    /// The server's owner is still to be determined.
     is_unknown: bool,
 }
 
 impl Link {
-    /// Begins to connect. The link becomes writable when that has succeeded or failed.
+    /// Starts to connect. The link becomes writable when that has succeeded or failed.
     pub fn connect(address: SocketAddr, trust: &Trust) -> io::Result<Link> {
         if let Some(socket) = local::enter(address, trust) {
             return Ok(Link { connecting: true, ..Link::accepted(socket) });
@@ -46,13 +46,13 @@ impl Link {
         Ok(Link { connecting: true, is_unknown: true, ..Link::accepted(socket) })
     }
 
-    /// A connection that somebody else has made.
+    /// Wraps a connection that is already established.
     pub fn accepted(socket: OwnedFd) -> Link {
         let frames = VecDeque::new();
         Link { socket, connecting: false, frames, sent: 0, queued: 0, ended: false, is_unknown: false }
     }
 
-    /// The outcome of connecting, when the link has become writable for the first time. `false`: it was connected before.
+    /// The outcome of connecting, once the link has become writable for the first time. `false`: it was connected before.
     pub fn finish_connecting(&mut self) -> io::Result<bool> {
         if !std::mem::replace(&mut self.connecting, false) {
             return Ok(false);
@@ -61,13 +61,13 @@ impl Link {
         Ok(true)
     }
 
-    /// Whose server is at the other end of a connection that has just been made. None: the kernel has told before, or the server
-    /// is on another node.
+    /// The owner of the server at the other end of a connection that has just been made. None: it was already checked, or the server is on
+    /// another node.
     pub fn server_owner(&mut self) -> io::Result<Option<u32>> {
         if !std::mem::take(&mut self.is_unknown) {
             return Ok(None);
         }
-        // Not the address that was asked for: 0.0.0.0, for one, leads to this node.
+        // Not the address that the caller passed: 0.0.0.0, for one, leads to this node.
         let Some(server) = rustix::net::getpeername(&self.socket)? else { return Ok(None) };
         let server = SocketAddr::try_from(server)?;
         let ours = SocketAddr::try_from(rustix::net::getsockname(&self.socket)?)?;
@@ -79,7 +79,7 @@ impl Link {
         self.frames.push_back(frame);
     }
 
-    /// How many bytes have not left yet.
+    /// How many bytes are still to be sent.
     pub fn queued(&self) -> usize {
         self.queued
     }
@@ -88,7 +88,7 @@ impl Link {
         self.connecting || !self.frames.is_empty()
     }
 
-    /// Sends what there is room for.
+    /// Sends as much as there is room for.
     pub fn flush(&mut self) -> io::Result<()> {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::EOR;
         while let Some(frame) = self.frames.front() {
@@ -113,7 +113,7 @@ impl Link {
         Ok(())
     }
 
-    /// Tells the peer, behind all that was sent, that nothing more comes.
+    /// Shuts down our direction, after all that was sent.
     pub fn end_writing(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.ended, true) {
             rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write)?;
@@ -121,7 +121,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads once. `None`: nothing is there at the moment; zero bytes: the peer has closed.
+    /// Reads once. `None`: there is nothing to read now; zero bytes: the peer has closed.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if self.connecting {
             return Ok(None);

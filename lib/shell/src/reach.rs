@@ -1,4 +1,4 @@
-//! From where a server can be reached: this node alone, or others as well.
+//! Where a server can be reached from: this node alone, or others as well.
 
 use std::fs;
 use std::io;
@@ -7,23 +7,23 @@ use std::net::{Ipv4Addr, SocketAddr};
 use phalanx_core::server::Remote;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Who can connect to a server.
+/// Which processes can connect to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
     /// Processes of this node.
     #[default]
     Node,
-    /// Tools on other nodes as well, at this address of ours; without one at the first that is not a loopback address.
+    /// Tools on other nodes as well, at this local address; without one, at the first that is not a loopback address.
     Network(Option<Ipv4Addr>),
 }
 
-/// Where to listen, and what to tell others.
+/// Where to listen, and which address to announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     pub listen: Ipv4Addr,
-    /// The address for the rendezvous files, if it is not that of the listener.
+    /// The address for the rendezvous files, if it differs from the listener's.
     outside: Option<Ipv4Addr>,
-    /// What tools on other nodes must show.
+    /// The secret that tools on other nodes must present.
     pub secret: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Door {
         }
     }
 
-    /// How tools on other nodes come in, if they do.
+    /// How tools on other nodes connect, if they may.
     pub fn remote(&self, listener: SocketAddr) -> Option<Remote> {
         let secret = self.secret.clone()?;
         Some(Remote { address: format!("tcp4://{}", self.outside(listener)), secret })
@@ -64,7 +64,7 @@ fn first_outside() -> io::Result<Ipv4Addr> {
     own_addresses(&fs::read_to_string("/proc/net/fib_trie")?).next().ok_or_else(none)
 }
 
-/// The addresses of this machine, from the kernel's table of routes: each is a leaf with a line that says `LOCAL`.
+/// The addresses of this machine, from the kernel's routing table: each is a leaf followed by a line with `LOCAL`.
 fn own_addresses(table: &str) -> impl Iterator<Item = Ipv4Addr> {
     let mut leaf = None;
     table.lines().filter_map(move |line| {

@@ -1,7 +1,7 @@
 //! This process's own standard input, collected for others to read (`PMIX_IOF_PUSH_STDIN`).
 //!
-//! The next piece is read when the one before has been taken, so that what nobody wants stays for whoever reads next. In the
-//! background of a terminal nothing is read, and nothing is stopped.
+//! The next piece is read only when the previous one has been taken, so unwanted input stays for the next reader. In the background of a
+//! terminal nothing is read, so the process is not stopped.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -25,14 +25,14 @@ impl Collection {
         Ok(Collection { stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)? })
     }
 
-    /// Nothing more is to be read.
+    /// Ends the collection.
     pub fn stop(&self) {
-        // It can only be full of such wishes.
+        // It only fails if the counter is full of earlier requests.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
     }
 
-    /// Reads and hands on, until the end of the input (no bytes), until `push` says that nobody wants more, or until it is
-    /// stopped. `push` ends when a piece has been taken. Runs on a thread on which no signal is delivered: there, reading from the
+    /// Reads input and passes it on, until the end of input (an empty piece), until `push` reports that no reader wants more, or until
+    /// stopped. `push` returns when the piece has been taken. Runs on a thread on which no signal is delivered: there, reading from the
     /// background is an error instead of a stop.
     pub fn run(&self, mut push: impl FnMut(&[u8]) -> Result<(), Status>) -> Result<(), Status> {
         let stdin = rustix::stdio::stdin();
@@ -46,9 +46,9 @@ impl Collection {
             let count = match rustix::io::read(stdin, &mut buffer) {
                 Ok(count) => count,
                 Err(Errno::INTR | Errno::AGAIN) => continue,
-                // We have become the background between the question and the reading.
+                // We have moved to the background between the check and the read.
                 Err(Errno::IO) if rustix::termios::isatty(stdin) => continue,
-                // A descriptor that cannot be read has nothing.
+                // A descriptor that cannot be read counts as empty.
                 Err(_) => 0,
             };
             match push(buffer.get(..count).unwrap_or_default()) {
@@ -96,7 +96,7 @@ enum Ready {
     NotYet,
 }
 
-/// Whether somebody else has the terminal.
+/// Whether another process group has the terminal.
 fn is_in_background(stdin: BorrowedFd<'_>) -> bool {
     rustix::termios::tcgetpgrp(stdin).is_ok_and(|owner| owner != rustix::process::getpgrp())
 }

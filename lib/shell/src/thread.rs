@@ -1,7 +1,7 @@
-//! Starts a thread that no signal is delivered to.
+//! Starts a thread on which no signal is delivered.
 //!
-//! Signals are the program's: they must interrupt its threads and find the masks that it has set. A thread inherits the mask
-//! of the one that starts it, so everything is blocked around the start and then restored.
+//! Signals belong to the program: they must interrupt its threads and respect the masks that it has set. A thread inherits the mask
+//! of the thread that starts it, so all signals are blocked around the start and then restored.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -31,7 +31,7 @@ fn block_all_signals() -> io::Result<libc::sigset_t> {
 }
 
 fn restore_signals(mask: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: the mask is valid and the old one is not asked for.
+    // SAFETY: the mask is valid, and a null pointer means that the old one is not wanted.
     match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) } {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),

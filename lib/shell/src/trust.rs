@@ -1,7 +1,7 @@
-//! Whose servers this process believes: its own user's, root's, and those of users that were named to it.
+//! The users that this process trusts to run its servers: its own user, root, and those that the user has named.
 //!
-//! Files that lead to servers are judged by the owner of what was opened, connections by what the kernel says of their other
-//! end, before a byte is sent.
+//! A file that leads to a server is judged by the owner of the opened file; a connection, before a byte is sent, by the owner that the
+//! kernel reports for its other end.
 
 use std::io;
 
@@ -10,15 +10,15 @@ use rustix::process::geteuid;
 
 use crate::unmapped::{knows_root, unmapped_user};
 
-/// The users whose servers count.
+/// The users that may own a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
     users: Vec<u32>,
-    /// A launcher has given this process its server's address in the environment.
+    /// A launcher has passed this process its server's address in the environment.
     of_launcher: bool,
 }
 
-/// The value of [`TRUST_USER`] is something else than the number of a user.
+/// The value of [`TRUST_USER`] is not a user's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAUser;
 
@@ -29,7 +29,7 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// These users as well.
+    /// Trusts these users as well.
     pub fn of_users(users: impl IntoIterator<Item = u32>) -> Trust {
         let mut trust = Trust::default();
         trust.users.extend(users);
@@ -41,13 +41,13 @@ impl Trust {
         Trust { users: Vec::new(), of_launcher: false }
     }
 
-    /// Of a process that was started with the address of its server. In a user namespace of its own it cannot tell root from
+    /// For a process that was started with the address of its server. In a user namespace of its own it cannot distinguish root from
     /// other users outside of it, and root's daemons start processes in such containers.
     pub fn of_started_process() -> Trust {
         Trust { of_launcher: true, ..Trust::default() }
     }
 
-    /// What the attribute [`TRUST_USER`] says, which may be there several times.
+    /// Reads the attribute [`TRUST_USER`], which may be given several times.
     pub fn read(info: &[Info]) -> Result<Trust, NotAUser> {
         let named = info.iter().filter(|info| info.key == *TRUST_USER);
         let users = named.map(|info| match &info.value {
@@ -69,7 +69,7 @@ impl Trust {
         self.users.contains(&user) || (self.of_launcher && Some(user) == root_outside())
     }
 
-    /// The reason why a server's file or its end of a connection does not count.
+    /// Fails, with the reason, if this user may not own a server's file or its end of a connection.
     pub fn check(&self, user: u32) -> io::Result<()> {
         match self.includes(user) {
             true => Ok(()),
@@ -81,12 +81,12 @@ impl Trust {
     }
 }
 
-/// What stands for all users outside of this user namespace, if root is one of them.
+/// The number that stands for all users outside of this user namespace, if root is one of them.
 fn root_outside() -> Option<u32> {
     unmapped_user().filter(|_| !knows_root())
 }
 
-/// An attribute of ours for `PMIx_tool_init` and attaching: the number of a user whose servers are believed as our own user's are.
+/// An attribute of ours for `PMIx_tool_init` and attaching: the number of a user that is trusted like our own.
 pub const TRUST_USER: &str = "phalanx.trust.user";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Users of other user namespaces. The kernel has one number for all of them, which a user of this namespace may have as well.
+//! Users of other user namespaces. The kernel shows all of them under one number, which a user of this namespace may have as well.
 //!
-//! Where our own user has it (a container without root often runs as `nobody`), it says nothing about who somebody is. There a socket is
-//! ours only if a process has it open into which the kernel lets us look; it lets nobody look into those of other users.
+//! Where our own user has that number (a rootless container often runs as `nobody`), the number identifies no user. There a socket is
+//! ours only if a process that the kernel lets us inspect has it open; the processes of other users cannot be inspected.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 /// No user has this number.
 pub(crate) const STRANGER: u32 = u32::MAX;
 
-/// The number, if there are users whom this namespace does not know.
+/// The number that stands for users outside of this namespace, if there are any.
 pub(crate) fn unmapped_user() -> Option<u32> {
     let map = fs::read_to_string("/proc/self/uid_map").ok()?;
     if knows_all(&map) {
@@ -30,18 +30,18 @@ pub(crate) fn is_mapped(uid: u32) -> bool {
     })
 }
 
-/// Whether this namespace knows root by some number.
+/// Whether root is mapped into this namespace under any number.
 pub(crate) fn knows_root() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.lines().any(|line| line.split_ascii_whitespace().nth(1) == Some("0"))
 }
 
-/// The number of our own user, if strangers have it, too.
+/// The uid of our own user, if users of other namespaces may appear under it.
 pub(crate) fn shared_user() -> Option<u32> {
     unmapped_user().filter(|user| *user == geteuid().as_raw())
 }
 
-/// Whether a process that we may look into has this socket open.
+/// Whether a process that we may inspect has this socket open.
 pub(crate) fn is_held_here(inode: u64) -> bool {
     let wanted = PathBuf::from(format!("socket:[{inode}]"));
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -51,12 +51,12 @@ pub(crate) fn is_held_here(inode: u64) -> bool {
     open.any(|file| fs::read_link(file.path()).is_ok_and(|target| target == wanted))
 }
 
-/// Whether the kernel lets us look into this process.
+/// Whether the kernel lets us inspect this process.
 pub(crate) fn is_open(pid: u32) -> bool {
     pid != 0 && fs::read_dir(format!("/proc/{pid}/fd")).is_ok()
 }
 
-/// A map of users has the first number here, the first outside, and how many follow.
+/// Each line of a map has the first number inside, the first outside, and the count.
 fn knows_all(map: &str) -> bool {
     map.lines().any(|line| line.split_ascii_whitespace().eq(["0", "0", "4294967295"]))
 }

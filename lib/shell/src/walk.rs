@@ -1,8 +1,7 @@
 //! The directory to which a path leads, if no other user can make it lead elsewhere.
 //!
-//! A user that can rename a directory on the way, or owns a symbolic link there, can lead a path elsewhere from one moment to the next. So the
-//! path is walked from the root, one name after the other, and each directory in which a name stands is checked on its
-//! descriptor.
+//! A user that can rename a directory on the way, or owns a symbolic link there, can redirect a path at any moment. So the
+//! path is walked from the root, name by name, and each directory on the way is checked through its descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,7 +18,7 @@ use crate::unmapped::is_mapped;
 /// How a directory is opened on the way.
 pub const OPENED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The directory to which an absolute path leads. It fails where another user can make the path lead elsewhere, or rename files in the directory.
+/// Opens the directory to which an absolute path leads. Fails if another user can redirect the path, or rename files in the directory.
 pub fn walk(path: &Path) -> io::Result<OwnedFd> {
     let root = || open("/", OPENED, Mode::empty());
     let (mut here, mut at) = (root()?, PathBuf::from("/"));
@@ -51,7 +50,7 @@ pub fn walk(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// The last one first.
+/// In reverse order.
 fn names(path: &Path) -> Vec<OsString> {
     let name = |component| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -61,7 +60,7 @@ fn names(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(name).collect()
 }
 
-/// Where the link of this name leads.
+/// The target of the link of this name.
 fn link(dir: &OwnedFd, name: &OsStr, at: &Path) -> io::Result<PathBuf> {
     let link = openat(dir, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let stat = fstat(&link)?;
@@ -84,7 +83,7 @@ fn check(dir: &OwnedFd, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether only root and we can rename what lies in a directory. Its group can unless it is root's, or the one of our name.
+/// Whether only root and we can rename entries of a directory. Its group can, unless that is root's or our own private group.
 fn is_only_ours(uid: u32, gid: u32, mode: u32) -> bool {
     let is_private = gid == 0 || (gid == geteuid().as_raw() && gid == getegid().as_raw());
     let others = if is_private { 0o002 } else { 0o022 };
@@ -95,9 +94,9 @@ fn is_trusted(uid: u32) -> bool {
     uid == geteuid().as_raw() || uid == 0 || (uid == UNMAPPED && !is_mapped(UNMAPPED))
 }
 
-/// As many as the kernel follows.
+/// The kernel's own limit.
 const MOST_LINKS: u32 = 40;
-/// Stands for users that this user namespace does not know, the system's owner among them.
+/// Stands for users that this user namespace does not map, the owner of the system among them.
 const UNMAPPED: u32 = 65_534;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The attributes: what a key is called, which type of value it takes, since when.
+//! The attributes: the key, the types of value it takes, the release that introduced it.
 //!
-//! A few keys have several names (renamings). [`attribute`] answers with the current one, [`attribute_by_name`] with the
-//! one asked for.
+//! A few keys have several names (renamings). [`attribute`] returns the current one, [`attribute_by_name`] the one that the
+//! caller gave.
 
 use crate::DataType;
 use crate::r#gen::attributes::{ATTRIBUTES, BY_KEY};
@@ -15,9 +15,9 @@ pub struct Attribute {
     pub key: &'static str,
     /// The type to produce; [`DataType::UNDEF`] when several are legal.
     pub data_type: DataType,
-    /// Further types that peers produce and that are to be accepted.
+    /// Further types that peers produce and that must be accepted.
     pub also: &'static [DataType],
-    /// What the attribute is about: `job`, `spawn`, `iof`, ...
+    /// Subject of the attribute: `job`, `spawn`, `iof`, ...
     pub group: &'static str,
     pub status: Standing,
     /// One line.
@@ -26,7 +26,7 @@ pub struct Attribute {
     pub since: &'static str,
 }
 
-/// What the standard says about a name.
+/// The position of a name in the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
     Stable,
@@ -74,7 +74,7 @@ struct Row {
     summary: Span,
     since: Span,
     data_type: DataType,
-    /// Where its further types begin, and how many there are.
+    /// Index of the first further type, and their number.
     also: (u16, u16),
     status: Standing,
 }
@@ -112,7 +112,7 @@ struct Packed {
     rows: [Row; ATTRIBUTES.len()],
 }
 
-/// Of all texts, and of all further types.
+/// Total sizes of all texts and of all further types.
 const SIZES: (usize, usize) = {
     let (mut texts, mut types, mut index) = (0, 0, 0);
     while index < ATTRIBUTES.len() {

@@ -1,8 +1,8 @@
-//! What PMIx names: attributes, status codes, data types, commands and the other enumerations.
+//! The names of PMIx: attributes, status codes, data types, commands and the other enumerations.
 //!
 //! Everything here comes from the tables in `data/`, from which `cargo xtask gen` writes `src/gen`. Numbers that a peer
-//! sends are kept as they are: each type is a number with names for the known values, never a closed enum. This crate
-//! knows no encoding; the bytes are made in `phalanx-wire`.
+//! sends are kept unchanged: each type is a number with names for the known values, never a closed enum. This crate
+//! knows no encoding; `phalanx-wire` makes the bytes.
 #![forbid(unsafe_code)]
 
 mod attribute;
@@ -19,7 +19,7 @@ pub use attribute::{Attribute, Standing, attribute, attribute_by_name, attribute
 pub use r#gen::codes::*;
 pub use r#gen::commands::Command;
 
-/// The names of functions that others than their callers hear of; each constant has the name of its function without `PMIx_`.
+/// The names of functions that appear outside of their callers; each constant has the name of its function without `PMIx_`.
 pub mod functions {
     pub use crate::r#gen::functions::*;
 }

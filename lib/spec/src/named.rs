@@ -1,11 +1,11 @@
-//! What the generated number types have in common: finding the name of a number, the number of a name, printing.
+//! Shared code of the generated number types: finding the name of a number, the number of a name, printing.
 //!
-//! `codes!` is for enumerations, `flags!` for sets of bits. Both are called by the generated sources only, with one table
-//! of all names (sorted) and one of all values (sorted, each with the index of the name to be preferred).
+//! `codes!` is for enumerations, `flags!` for sets of bits. Only the generated sources call them, with one table
+//! of all names (sorted) and one of all values (sorted, each with the index of its preferred name).
 
 use crate::packed::{Filling, Span};
 
-/// Name, value, summary (empty where there is none).
+/// Name, value, summary (which may be empty).
 pub(crate) type Row<T> = (&'static str, T, &'static str);
 
 /// All names of one type, without pointers: see `packed.rs`.
@@ -24,7 +24,7 @@ pub(crate) const fn size_of_texts<T>(rows: &[Row<T>]) -> usize {
 }
 
 impl<T: Copy, const SIZE: usize, const COUNT: usize> Names<T, SIZE, COUNT> {
-    /// `none` is any value.
+    /// `none` is any value; every row is overwritten.
     pub(crate) const fn new(from: &[Row<T>], none: T) -> Self {
         let mut texts = Filling::<SIZE>::new();
         let mut rows = [(Span::EMPTY, none, Span::EMPTY); COUNT];
@@ -80,7 +80,7 @@ macro_rules! lookups {
                 Self::names().by_value(Self::VALUES, self.0).map(|found| found.0)
             }
 
-            /// One line about a known value, where there is one.
+            /// A one-line description of a known value, if there is one.
             pub fn describe(self) -> Option<&'static str> {
                 Self::names()
                     .by_value(Self::VALUES, self.0)
@@ -158,7 +158,7 @@ macro_rules! flags {
         }
 
         impl std::fmt::Debug for $type {
-            /// The name of the value, or the names of its bits, the unknown ones as a number.
+            /// The name of the value, or the names of its bits, with unknown bits as a number.
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 if let Some(name) = self.name() {
                     return f.write_str(name);

@@ -1,9 +1,9 @@
 //! Tables without pointers.
 //!
-//! Each pointer in a table is corrected when the library is loaded, which makes the page that it stands on the process's own: of
-//! every rank of a node. So the texts of a table stand in one block, and the table says where. Both are made by the compiler.
+//! The loader relocates each pointer in a table, which makes its page private to the process, in every rank of a node. So all
+//! texts of a table are in one block, and the table holds offsets. The compiler makes both.
 
-/// Where a text stands in its block.
+/// The position of a text in its block.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     at: u32,
@@ -21,7 +21,7 @@ impl Span {
     }
 }
 
-/// A block of that size while it is filled, at compile time.
+/// A block of fixed size while it is filled, at compile time.
 pub(crate) struct Filling<const SIZE: usize> {
     pub(crate) block: [u8; SIZE],
     end: usize,

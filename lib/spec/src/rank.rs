@@ -5,7 +5,7 @@ use std::fmt;
 use crate::Rank;
 
 impl Rank {
-    /// Whether this is the number of one process rather than a reserved one.
+    /// Whether this is the rank of one process rather than a reserved number.
     pub const fn is_process(self) -> bool {
         self.0 < Rank::VALID.0
     }

@@ -1,6 +1,6 @@
-//! Which attributes the standard wants to be supported by whom, per function and per upcall of the host.
+//! The attributes that the standard requires, per function and per upcall of the host, with the party that must support them.
 //!
-//! This is the table against which what we advertise is compared; nothing reads it to decide behaviour.
+//! What we advertise is compared with this table; nothing reads it to decide behaviour.
 
 use crate::r#gen::required::APIS;
 
@@ -8,14 +8,14 @@ use crate::r#gen::required::APIS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     pub kind: Kind,
-    /// Who has to act on the attributes.
+    /// The party that has to act on the attributes.
     pub audience: Audience,
-    /// What is to be done with them.
+    /// What it has to do with them.
     pub duty: Duty,
     pub when: When,
-    /// For `PMIx_server_register_nspace` only: what the data is about.
+    /// For `PMIx_server_register_nspace` only: the subject of the data.
     pub realm: Option<Realm>,
-    /// Whatever the client gave must reach the host too.
+    /// Everything that the client gave must reach the host too.
     pub pass_through: bool,
     /// Keys, in the order of the standard.
     pub keys: &'static [&'static str],
@@ -25,7 +25,7 @@ pub struct Block {
 pub enum Kind {
     Required,
     Optional,
-    /// Standard 5 listed them, its successor does not.
+    /// Listed by version 5 of the standard, but not by its successor.
     DroppedSinceV5,
 }
 
@@ -41,7 +41,7 @@ pub enum Audience {
 pub enum Duty {
     Support,
     Provide,
-    /// The library adds them to what it hands to the host.
+    /// The library adds them to what it passes to the host.
     IncludeInUpcall,
     PassThrough,
     PassToHandlers,

@@ -1,11 +1,11 @@
-//! How a status is printed: its name with its number, since users see both in the messages of other programs.
+//! Printing a status: its name with its number, since users see both in the messages of other programs.
 
 use std::fmt;
 
 use crate::Status;
 
 impl Status {
-    /// Whether the operation was done. True also for the status that says that it was done at once.
+    /// Whether the operation succeeded, which includes `OPERATION_SUCCEEDED`: it was completed at once.
     pub fn is_success(self) -> bool {
         self == Status::SUCCESS || self == Status::OPERATION_SUCCEEDED
     }

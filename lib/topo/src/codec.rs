@@ -2,14 +2,14 @@
 //!
 //! Numbers are in base 128, least significant first; a CPU set is its ranges, each as the gap before it and its
 //! length. Hardware threads and the machine are not sent: they follow from the online CPUs, as all logical numbers
-//! follow from the sets. What is received is assembled anew, so a decoded topology keeps every promise of one
-//! that was read here, whatever the bytes claimed.
+//! follow from the sets. Received data is assembled again, so a decoded topology has the same guarantees as one
+//! that was read here, whatever the bytes claim.
 
 use crate::device::{Device, DeviceKind, PciId};
 use crate::tree::{Cache, Level, Memory, Object, Parts};
 use crate::{CpuSet, MAX_CPUS, NumaDistances, Topology, TopologyError};
 
-/// First bytes: what this is, and the version of the form.
+/// First bytes: the kind of data, and the version of the format.
 const MAGIC: &[u8] = b"topo\x03";
 
 /// How many 64-bit words all CPU sets together may occupy (16 MiB): a few bytes can ask for a large set.
@@ -129,7 +129,7 @@ fn put_device(out: &mut Vec<u8>, device: &Device) {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// What is left of [`WORDS`].
+    /// Remainder of [`WORDS`].
     words: usize,
 }
 
@@ -164,7 +164,7 @@ impl Reader<'_> {
         self.number()?.try_into().map_err(|_| self.error("a number of more than 16 bits"))
     }
 
-    /// A number of things that each take a byte at least.
+    /// A number of items that take at least a byte each.
     fn count(&mut self) -> Result<usize, TopologyError> {
         let count = self.number()?;
         match usize::try_from(count) {
@@ -256,7 +256,7 @@ mod tests {
             assert!(Topology::decode(&good[..end]).is_err(), "cut at {end}");
         }
         assert!(Topology::decode(&[good.as_slice(), &[0]].concat()).is_err());
-        // One range per set, each of a single very high CPU: the budget ends it, not the machine's memory.
+        // One range per set, each a single very high CPU: the budget must stop it, not the machine's memory.
         let mut greedy = MAGIC.to_vec();
         put_set(&mut greedy, &CpuSet::single(0));
         put(&mut greedy, 50_000);

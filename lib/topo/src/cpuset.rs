@@ -2,7 +2,7 @@
 //!
 //! Owns the set operations and its two text forms: the list form that people, `taskset -c` and hwloc use
 //! (`0-3,8`), and the mask form of the kernel's `*_map` files (`00ff,ffffffff`). A set is always finite: hwloc's
-//! open-ended `4-` means "and all the rest" and is refused here, since nothing may be bound to CPUs that do not
+//! open-ended `4-` means "and all the rest" and is refused here, since no process may be bound to CPUs that do not
 //! exist.
 
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct CpuSet {
 /// Why a text is not a CPU set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CpuSetError {
-    /// Something else where a number was expected, at this byte of the text.
+    /// Not a number, at this byte of the text.
     NotANumber { text: String, at: usize },
     /// A range whose end is below its start, at this byte.
     Backwards { text: String, at: usize },
@@ -45,7 +45,7 @@ impl CpuSet {
         set
     }
 
-    /// The CPUs `first..=last`, as far as they are below [`MAX_CPUS`].
+    /// The CPUs `first..=last` that are below [`MAX_CPUS`].
     pub fn range(first: u32, last: u32) -> CpuSet {
         let mut set = CpuSet::new();
         set.insert_range(first, last);
@@ -108,7 +108,7 @@ impl CpuSet {
             if digits.starts_with("f...f") {
                 return Err(CpuSetError::OpenEnded { text: excerpt(text) });
             }
-            // hwloc leaves words of zero empty in between; a lone word may be written without padding.
+            // hwloc leaves zero words in between empty; a single word may be written without padding.
             let word = if digits.is_empty() && count > 1 {
                 0
             } else if digits.len() > 8 || digits.starts_with('+') {
@@ -124,14 +124,14 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// Adds one CPU. Numbers from [`MAX_CPUS`] on are not representable and are left out.
+    /// Adds one CPU. Numbers from [`MAX_CPUS`] on are not representable and are ignored.
     pub fn insert(&mut self, cpu: u32) {
         if cpu < MAX_CPUS {
             *self.word_mut(cpu as usize / 64) |= 1 << (cpu % 64);
         }
     }
 
-    /// Adds `first..=last`, as far as they are below [`MAX_CPUS`].
+    /// Adds the CPUs `first..=last` that are below [`MAX_CPUS`].
     pub fn insert_range(&mut self, first: u32, last: u32) {
         let last = last.min(MAX_CPUS - 1);
         if first > last {
@@ -144,7 +144,7 @@ impl CpuSet {
         }
     }
 
-    /// Takes one CPU out.
+    /// Removes one CPU.
     pub fn remove(&mut self, cpu: u32) {
         if let Some(word) = self.words.get_mut(cpu as usize / 64) {
             *word &= !(1 << (cpu % 64));
@@ -185,7 +185,7 @@ impl CpuSet {
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
     }
 
-    /// Takes all members of `other` out.
+    /// Removes all members of `other`.
     pub fn subtract(&mut self, other: &CpuSet) {
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a &= !b);
         self.trim();
@@ -201,12 +201,12 @@ impl CpuSet {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }
 
-    /// How many members.
+    /// The number of members.
     pub fn count(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether there are none.
+    /// Whether the set has no members.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -237,7 +237,7 @@ impl CpuSet {
         })
     }
 
-    /// The members as ranges `first..=last`, lowest first, neighbours joined.
+    /// The members as ranges `first..=last`, lowest first, adjacent ones joined.
     pub fn ranges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let mut cpus = self.iter().peekable();
         std::iter::from_fn(move || {
@@ -265,12 +265,12 @@ impl CpuSet {
         if words.is_empty() { "0x0".to_owned() } else { words.join(",") }
     }
 
-    /// How many 64-bit words the set occupies: what a decoder counts against its budget.
+    /// How many 64-bit words the set occupies, which a decoder counts against its budget.
     pub(crate) fn weight(&self) -> usize {
         self.words.len()
     }
 
-    /// The 32-bit words, most significant first, leading zero words left out.
+    /// The 32-bit words, most significant first, without leading zero words.
     fn halves(&self) -> impl Iterator<Item = u32> + '_ {
         self.words
             .iter()
@@ -329,7 +329,7 @@ impl FromStr for CpuSet {
 }
 
 impl fmt::Display for CpuSet {
-    /// The list form; nothing for the empty set.
+    /// The list form; empty for the empty set.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (first, last)) in self.ranges().enumerate() {
             let comma = if index == 0 { "" } else { "," };
@@ -367,7 +367,7 @@ impl fmt::Display for CpuSetError {
 
 impl std::error::Error for CpuSetError {}
 
-/// The text as an error may repeat it: short, one line.
+/// The text for an error message: short, on one line.
 fn excerpt(text: &str) -> String {
     const LONGEST: usize = 60;
     let line = text.trim().escape_debug().to_string();

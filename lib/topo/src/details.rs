@@ -1,9 +1,9 @@
-//! What only the XML says of a node: storage, instruction caches, page sizes, names of the system and of the processors.
+//! Facts of a node that only the XML contains: storage, instruction caches, page sizes, names of the system and of the processors.
 //!
-//! Owns these facts and how they are found again for an object of a [`Topology`]. It is read when somebody wants the XML,
-//! not at launch: it takes more files than all the rest. Files that are missing leave their facts out.
+//! Owns these facts and how to find them for an object of a [`Topology`]. They are read when XML is requested,
+//! not at launch: that takes more files than all the rest. Facts whose files are missing are left out.
 //!
-//! Next stop: [`crate::xml`] puts them beside the objects.
+//! Next stop: [`crate::xml`] attaches them to the objects.
 
 use crate::device::PciId;
 use crate::sysfs::Source;
@@ -15,15 +15,15 @@ mod devices;
 mod kinds;
 mod system;
 
-/// All that was found; nothing for a topology that was not read here.
+/// All facts found; none for a topology that was not read here.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
-    /// Of the machine.
+    /// Facts of the machine.
     pub(crate) machine: Vec<Fact>,
-    /// Of each package, in logical order.
+    /// Facts of each package, in logical order.
     packages: Vec<Vec<Fact>>,
     caches: Vec<CacheDetails>,
-    /// By the kernel's number of a NUMA node.
+    /// By the kernel's number of the NUMA node.
     pages: Vec<(u32, Vec<Pages>)>,
     /// Kinds of CPUs, the slowest first.
     pub(crate) kinds: Vec<CpuKind>,
@@ -32,7 +32,7 @@ pub(crate) struct Details {
     pub(crate) storage: Vec<Storage>,
 }
 
-/// A name of hwloc's and what it is here.
+/// hwloc's name of a fact, and its value here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
     pub(crate) name: &'static str,
@@ -46,7 +46,7 @@ pub(crate) struct Pages {
     pub(crate) count: u64,
 }
 
-/// What a cache keeps; the numbers are hwloc's.
+/// What a cache holds; the numbers are hwloc's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Unified = 0,
@@ -59,21 +59,21 @@ pub(crate) enum Purpose {
 pub(crate) struct CacheDetails {
     level: Level,
     pub(crate) purpose: Purpose,
-    /// As far as the topology has them.
+    /// Those that the topology contains.
     cpus: CpuSet,
     pub(crate) id: Option<u32>,
     pub(crate) bytes: u64,
     pub(crate) line: u32,
     pub(crate) ways: u32,
-    /// Whether it also holds all that the caches below it hold.
+    /// Whether it also holds everything in the caches below it.
     pub(crate) is_inclusive: Option<bool>,
 }
 
-/// CPUs that are alike.
+/// CPUs of the same kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CpuKind {
     pub(crate) cpus: CpuSet,
-    /// Its place among the kinds, where the kernel ranks them.
+    /// Its rank among the kinds, if the kernel ranks them.
     pub(crate) efficiency: Option<usize>,
     pub(crate) facts: Vec<Fact>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct CpuKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FunctionDetails {
     pub(crate) revision: u8,
-    /// Gigabytes in a second.
+    /// Gigabytes per second.
     pub(crate) link_speed: f64,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Storage {
     pub(crate) name: String,
     pub(crate) pci: PciId,
     pub(crate) cpus: CpuSet,
-    /// hwloc's word for what kind of storage it is, where the system tells.
+    /// hwloc's word for the kind of storage, if the system reports it.
     pub(crate) subtype: Option<&'static str>,
     pub(crate) facts: Vec<Fact>,
 }
@@ -122,7 +122,7 @@ impl Details {
         found.map(|(_, pages)| pages.as_slice()).unwrap_or_default()
     }
 
-    /// What is known of an object of a cache level.
+    /// The details of an object of a cache level.
     pub(crate) fn cache(&self, object: &Object) -> Option<&CacheDetails> {
         self.cache_at(object, |purpose| purpose != Purpose::Instructions)
     }

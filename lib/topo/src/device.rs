@@ -1,7 +1,7 @@
-//! Network and compute devices on a bus: what they are called and which CPUs are near them.
+//! Network and compute devices on a bus: their names and the CPUs near them.
 //!
 //! Owns the device's description and its PMIx identifier. Devices without a bus address (loopback, bridges,
-//! virtual functions of software) are nobody's neighbours and never appear.
+//! virtual functions of software) are near no CPU and never appear.
 //!
 //! Read by [`crate::sysfs`]; next stop are [`crate::DeviceDistance`] and the XML.
 
@@ -35,13 +35,13 @@ impl DeviceKind {
 /// One device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// What it is.
+    /// The kind of the device.
     pub kind: DeviceKind,
     /// The kernel's name: `eth0`, `mlx5_0`, `renderD128`.
     pub name: String,
-    /// Where on the bus and what the bus says of it.
+    /// Its place on the bus and the ids that the bus reports.
     pub pci: PciId,
-    /// The CPUs near it; all of the node's where the kernel knows no better.
+    /// The CPUs near it; all CPUs of the node if the kernel does not know.
     pub cpus: CpuSet,
     /// The hardware address of a network interface, or the two GUIDs of a verbs device (node, system image).
     pub address: Vec<String>,
@@ -92,7 +92,7 @@ impl PciId {
 
 impl Device {
     /// The identifier that PMIx reports (`PMIX_DEVICE_ID`), in the reference implementation's form. A GPU's
-    /// contains the name of its node. `None` where the kernel did not tell the address.
+    /// contains the name of its node. `None` if the kernel did not report the address.
     pub fn uuid(&self, hostname: &str) -> Option<String> {
         match (self.kind, self.address.as_slice()) {
             (DeviceKind::Gpu, _) => Some(format!("gpu://{hostname}::{}", self.name)),
@@ -107,7 +107,7 @@ impl Device {
         }
     }
 
-    /// Takes away what is individual to this machine.
+    /// Removes what is specific to this machine.
     pub(crate) fn forget_identity(&mut self) {
         self.address.clear();
     }

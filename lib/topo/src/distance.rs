@@ -1,14 +1,14 @@
-//! How far things are from each other on one node: NUMA nodes by the firmware's table, devices by the levels
-//! that must be climbed.
+//! Distances on one node: between NUMA nodes by the firmware's table, to devices by the number of levels
+//! to climb.
 //!
-//! The table (10 for oneself, larger is farther, no unit) is what the kernel's `node*/distance` files say.
-//! Device distances have no unit either; they are counted the way the reference implementation counts them,
-//! so that a program which compares them sees the same order under either.
+//! The table (10 for the node itself, larger is farther, no unit) comes from the kernel's `node*/distance` files.
+//! Device distances have no unit either; they are counted as in the reference implementation,
+//! so that a program that compares them sees the same order under either.
 
 use crate::tree::Level;
 use crate::{CpuSet, Device, Object, Topology};
 
-/// What PMIx reports for a distance that nobody knows.
+/// Reported by PMIx for an unknown distance.
 pub const UNKNOWN_DISTANCE: u16 = u16::MAX;
 
 /// The firmware's table of distances between NUMA nodes.
@@ -26,7 +26,7 @@ impl NumaDistances {
         NumaDistances { nodes, values }
     }
 
-    /// A table from its rows, one value for each pair; a table of any other size is none.
+    /// A table from its rows, one value for each pair; empty if the size does not fit.
     pub(crate) fn from_rows(nodes: Vec<u32>, values: Vec<u16>) -> NumaDistances {
         if values.len() == nodes.len() * nodes.len() {
             NumaDistances { nodes, values }
@@ -52,7 +52,7 @@ impl NumaDistances {
     }
 }
 
-/// From a process to a device.
+/// The distance from a process to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceDistance<'a> {
     /// The device.
@@ -64,9 +64,9 @@ pub struct DeviceDistance<'a> {
 }
 
 impl Topology {
-    /// How far every device is from the process bound to `cpus`, in the order of [`Topology::devices`]
-    /// (`PMIX_DEVICE_DISTANCES`). A CPU that shares an object with the device is as far as that object is above
-    /// the hardware threads; one that shares only the node is farther than any of those.
+    /// The distance of every device from the process bound to `cpus`, in the order of [`Topology::devices`]
+    /// (`PMIX_DEVICE_DISTANCES`). The distance to a CPU that shares an object with the device is the height of that object above
+    /// the hardware threads; a CPU that shares only the node is farther than any of those.
     pub fn device_distances<'a>(&'a self, cpus: &CpuSet) -> Vec<DeviceDistance<'a>> {
         let nesting = self.nesting();
         let levels = nesting.len() as u16;
@@ -88,8 +88,8 @@ impl Topology {
         self.devices().iter().map(measure).collect()
     }
 
-    /// The levels that are nested in each other on this node, the machine first. NUMA nodes hang beside that
-    /// order, as in hwloc 2, and count only where nothing else has the same CPUs.
+    /// The levels that are nested in each other on this node, the machine first. NUMA nodes are outside of that
+    /// order, as in hwloc 2, and count only where no other object has the same CPUs.
     pub(crate) fn nesting(&self) -> Vec<Level> {
         let widest = |level: &Level| self.objects(*level).iter().map(|object| object.cpus.count()).max();
         let mut levels: Vec<Level> =
@@ -103,13 +103,13 @@ impl Topology {
         levels
     }
 
-    /// Whether an object of another level has just the CPUs of this NUMA node.
+    /// Whether an object of another level has exactly the CPUs of this NUMA node.
     pub(crate) fn has_twin(&self, numa: &Object) -> bool {
         let twin = |level: &Level| self.objects(*level).iter().any(|object| object.cpus == numa.cpus);
         &numa.cpus == self.cpus() || BESIDE_NUMA.iter().any(twin)
     }
 
-    /// The object that a device near these CPUs hangs from: the outermost with exactly them, otherwise the smallest around.
+    /// The object that a device near these CPUs hangs from: the outermost with exactly them, otherwise the smallest that contains them.
     pub(crate) fn home(&self, near: &CpuSet, nesting: &[Level]) -> &Object {
         let machine = || &self.objects(Level::Machine)[0];
         let of_level = |level: &Level, cpus: &CpuSet| {
@@ -119,7 +119,7 @@ impl Topology {
         if near.is_empty() {
             return machine();
         }
-        // `min_by_key` takes the first, that is the outermost, of equal ones.
+        // `min_by_key` takes the first of equals, which is the outermost.
         around.min_by_key(|object| object.cpus.count()).unwrap_or_else(machine)
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn levels_nest_by_size() {
         let usual = [Level::Machine, Level::Package, Level::L3, Level::L2, Level::L1, Level::Core, Level::Pu];
         assert_eq!(Topology::synthetic(2, 1, 1, 2, 1).nesting(), usual);
-        // Two NUMA nodes with two caches each in a package: nothing else has their CPUs.
+        // Two NUMA nodes with two caches each in a package: no other object has their CPUs.
         assert_eq!(
             Topology::synthetic(2, 2, 2, 2, 1).nesting()[..3],
             [Level::Machine, Level::Package, Level::Numa]

@@ -1,4 +1,4 @@
-//! Why a node's hardware could not be read, or a received topology not be understood.
+//! Why a node's hardware could not be read, or a received topology not be decoded.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use std::path::PathBuf;
 pub enum TopologyError {
     /// A file that must exist could not be read.
     Read { path: PathBuf, what: &'static str, reason: String },
-    /// A file was read but does not say what it should.
+    /// A file was read but has unexpected content.
     Content { path: PathBuf, what: &'static str, found: String },
     /// Neither of the files that name the online CPUs exists.
     NoCpus { tried: Vec<PathBuf> },
-    /// Bytes from another daemon are not an encoded topology: what was wrong, at which byte.
+    /// Bytes from another daemon are not an encoded topology: the problem, and at which byte.
     Decode { what: &'static str, at: usize },
-    /// A locality string has a part that is not one.
+    /// A locality string has an invalid part.
     Locality { text: String, part: String },
 }
 

@@ -1,14 +1,14 @@
-//! What a node looks like: packages, NUMA nodes, caches, cores, hardware threads, and the network and
+//! The hardware of a node: packages, NUMA nodes, caches, cores, hardware threads, and the network and
 //! compute devices beside them.
 //!
-//! Owns reading Linux's view of the hardware from a directory that it is given (`/` for this machine, a
+//! Owns reading Linux's view of the hardware from a given directory (`/` for this machine, a
 //! captured tree in a test), and everything that follows from that view alone: CPU sets, locality strings and
-//! bits, distances, and the same picture as hwloc XML.
+//! bits, distances, and the same data as hwloc XML.
 //!
 //! It never binds anything, never asks the kernel about a process, and depends on nothing of ours.
 //!
 //! Next stop: the runtime maps and binds processes with a [`Topology`]; the server answers locality and
-//! distance questions with it and hands its XML to MPI libraries.
+//! distance requests with it and passes its XML to MPI libraries.
 
 mod codec;
 mod cpuset;

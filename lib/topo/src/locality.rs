@@ -1,8 +1,8 @@
-//! Where two processes of one node meet: as PMIx's bits and as the string that processes exchange.
+//! What two processes of one node share: as PMIx's bits and as the string that processes exchange.
 //!
 //! The string (`PMIX_LOCALITY_STRING`) lists for each level the logical numbers of the objects that a process's
 //! CPUs touch: `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`. Servers of the reference implementation send it bare,
-//! Open MPI takes every part up to a colon as one level, and OpenPMIx 4 and 5 want the prefix `hwloc:` before they
+//! Open MPI takes every part up to a colon as one level, and OpenPMIx 4 and 5 require the prefix `hwloc:` to
 //! compare; so it is written bare and read either way.
 
 use crate::tree::Level;
@@ -38,7 +38,7 @@ const LEVELS: [(Level, &str, u16); 7] = [
 
 impl Topology {
     /// What two processes bound to `a` and `b` on this node share, as `PMIX_LOCALITY_*` bits. A process without
-    /// CPUs of its own shares the node and nothing that could be relied on.
+    /// CPUs of its own reliably shares only the node.
     pub fn locality(&self, a: &CpuSet, b: &CpuSet) -> u16 {
         let meet = |(level, _, bit): &(Level, &str, u16)| {
             let met = self.touching(*level, a).any(|object| object.cpus.intersects(b));
@@ -47,7 +47,7 @@ impl Topology {
         LEVELS.iter().map(meet).fold(SHARE_NODE, |bits, bit| bits | bit)
     }
 
-    /// The locality string of a process bound to `cpus`. Empty for one that is not bound: such a process has no
+    /// The locality string of a process bound to `cpus`. Empty if it is not bound: such a process has no
     /// `PMIX_LOCALITY_STRING`.
     pub fn locality_string(&self, cpus: &CpuSet) -> String {
         let mut text = String::new();
@@ -76,7 +76,7 @@ impl Topology {
     }
 }
 
-/// Takes a locality string apart: two characters of code, then a list of numbers.
+/// Splits a locality string: two characters of code, then a list of numbers, per level.
 fn parts(text: &str) -> Result<Vec<(&str, CpuSet)>, TopologyError> {
     let bare = match text.get(..6) {
         Some(prefix) if prefix.eq_ignore_ascii_case("hwloc:") => &text[6..],

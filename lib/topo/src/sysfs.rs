@@ -1,11 +1,11 @@
 //! Reading the hardware from Linux's files below a directory.
 //!
-//! Owns which files say what, and what to assume where a file is missing: containers and old kernels hide any of
-//! them. Only the list of online CPUs is indispensable. It is on the path of every launch, so it reads a file
-//! once per object that it describes, not once per CPU, and nothing that changes with time or that only the XML says
+//! Owns which file holds what, and what to assume where a file is missing: containers and old kernels hide any of
+//! them. Only the list of online CPUs is indispensable. Every launch runs this code, so it reads a file
+//! once per object that it describes, not once per CPU, and skips values that change with time or that only the XML needs
 //! (see `details.rs`).
 //!
-//! Next stop: [`Topology::assemble`] numbers what was found here.
+//! Next stop: [`Topology::assemble`] numbers the objects found here.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -16,8 +16,8 @@ use crate::tree::{Cache, Level, Memory, Object, Origin, Parts};
 use crate::{CpuSet, NumaDistances, Topology, TopologyError};
 
 impl Topology {
-    /// Reads the node's hardware below `root`: `/` for this machine. All online CPUs are in it; which of them a
-    /// process may use is for [`Topology::restrict`].
+    /// Reads the node's hardware below `root`: `/` for this machine. The result contains all online CPUs;
+    /// [`Topology::restrict`] reduces it to those that a process may use.
     pub fn read(root: &Path) -> Result<Topology, TopologyError> {
         let source = Source { root };
         let origin = Origin(Some(root.to_owned()));
@@ -35,7 +35,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The online CPUs by sysfs, otherwise those that `/proc/cpuinfo` describes.
+    /// The online CPUs from sysfs, otherwise those that `/proc/cpuinfo` describes.
     fn online(&self) -> Result<CpuSet, TopologyError> {
         const ONLINE: &str = "sys/devices/system/cpu/online";
         const CPUINFO: &str = "proc/cpuinfo";
@@ -79,7 +79,7 @@ impl Source<'_> {
                 }
                 cpus.subtract(known);
                 known.add(&cpus);
-                // Machines without the notion write -1.
+                // Machines that do not have this level write -1.
                 let os_index = self.text(&format!("{folder}/{id}")).and_then(|text| text.trim().parse().ok());
                 parts.objects.push(Object { level, logical: 0, os_index, cpus, cache: None });
             }
@@ -88,7 +88,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The caches of one CPU, as far as no earlier CPU has led to them. `known`: by the kernel's index, the CPUs whose
+    /// The caches of one CPU that no earlier CPU has led to. `known`: by the kernel's index, the CPUs whose
     /// cache of that index has been seen.
     fn caches(
         &self,
@@ -124,8 +124,8 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Packages and cores where sysfs does not describe them: by `/proc/cpuinfo`, where each CPU may name its
-    /// package and core; one that does not is a core of its own in the one package.
+    /// Packages and cores where sysfs does not describe them: from `/proc/cpuinfo`, where each CPU may name its
+    /// package and core; one that does not counts as a core of its own in the one package.
     fn described(&self, parts: &mut Parts) {
         let text = self.text("proc/cpuinfo").unwrap_or_default();
         let described: Vec<Described> = cpuinfo(&text).collect();
@@ -162,7 +162,7 @@ impl Source<'_> {
             let Some(cpus) = self.list(&format!("{folder}/cpulist"))? else { continue };
             let bytes = self.text(&format!("{folder}/meminfo")).map_or(0, |text| total_memory(&text));
             parts.memories.push(Memory { node, bytes });
-            // To itself each is 10: only several have more to say.
+            // The distance to itself is 10; the file is needed only if there are several nodes.
             let row = match nodes.count() {
                 1 => Some("10".to_owned()),
                 _ => self.text(&format!("{folder}/distance")),
@@ -184,7 +184,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Network and compute devices on PCI. A device that cannot be described is left out.
+    /// Network and compute devices on PCI. A device that cannot be described is skipped.
     fn devices(&self, parts: &mut Parts) {
         let classes = [
             ("sys/class/net", DeviceKind::Network),
@@ -195,7 +195,7 @@ impl Source<'_> {
             let Ok(entries) = fs::read_dir(self.path(class)) else { continue };
             for entry in entries.flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                // A card without a render node drives a screen and computes nothing.
+                // A card without a render node only drives a screen.
                 if kind == DeviceKind::Gpu && !name.starts_with("renderD") {
                     continue;
                 }
@@ -206,7 +206,7 @@ impl Source<'_> {
         parts.devices.sort_by(|a, b| (&a.pci, a.kind, &a.name).cmp(&(&b.pci, b.kind, &b.name)));
     }
 
-    /// One device, from where its entry in a class points: `../../devices/pci0000:00/0000:00:03.0/net/eth0`.
+    /// One device, from the target of its entry in a class: `../../devices/pci0000:00/0000:00:03.0/net/eth0`.
     fn device(&self, kind: DeviceKind, name: String, target: &Path, parts: &Parts) -> Option<Device> {
         let (pci, cpus) = self.bus_place(target, &parts.cpus)?;
         let files: &[&str] = match kind {
@@ -220,7 +220,7 @@ impl Source<'_> {
         Some(Device { kind, name, pci, cpus, address })
     }
 
-    /// The PCI function to which a class's entry leads, and which of `all` CPUs are near it.
+    /// The PCI function that a class entry leads to, and which of `all` CPUs are near it.
     pub(crate) fn bus_place(&self, target: &Path, all: &CpuSet) -> Option<(PciId, CpuSet)> {
         let mut steps: Vec<&str> = target.to_str()?.trim_start_matches("../").split('/').collect();
         // The last bus address on the way is the device's; the earlier ones are bridges.
@@ -237,13 +237,13 @@ impl Source<'_> {
         self.root.join(below)
     }
 
-    /// A file's text; `None` where it cannot be read, which for every single file is nothing unusual.
+    /// A file's text; `None` if it cannot be read, which is normal for any single file.
     pub(crate) fn text(&self, below: &str) -> Option<String> {
         let mut file = File::open(self.path(below)).ok()?;
         let mut text = Vec::new();
         if below.starts_with("sys/") {
-            // All that such a file says comes with one read, if it is less than a page. Asking for its size and for its
-            // end would be half of the calls of a launch.
+            // One read returns the whole content of such a file if it is less than a page. Querying its size and reading to its
+            // end would be half of the system calls of a launch.
             let mut page = [0; 4096];
             let count = file.read(&mut page).ok()?;
             text.extend_from_slice(&page[..count]);
@@ -255,7 +255,7 @@ impl Source<'_> {
         String::from_utf8(text).ok()
     }
 
-    /// A file with a list of CPUs or nodes; `None` where there is none.
+    /// A file with a list of CPUs or nodes; `None` if it does not exist.
     pub(crate) fn list(&self, below: &str) -> Result<Option<CpuSet>, TopologyError> {
         let Some(text) = self.text(below) else { return Ok(None) };
         CpuSet::from_list(&text).map(Some).map_err(|_| TopologyError::Content {
@@ -266,7 +266,7 @@ impl Source<'_> {
     }
 }
 
-/// The kernel gives a CPU an index for each of L1d, L1i, L2, L3 and at most one more.
+/// The kernel assigns a CPU an index for each of L1d, L1i, L2, L3 and at most one more.
 pub(crate) const MOST_CACHES: usize = 6;
 
 fn numa(node: u32, cpus: CpuSet) -> Object {

@@ -1,9 +1,9 @@
-//! The picture of one node: objects by level, in the order in which they are met in the machine.
+//! The objects of one node by level, in the order of a walk through the machine.
 //!
 //! Owns numbering (logical order is that of a walk through the machine from the outermost level inwards, as in
-//! hwloc, not that of the kernel's numbers), restricting to the CPUs that a job may use, and the signature by
-//! which equal nodes are recognised. A topology is plain data: it never changes and never looks anything up, but it remembers
-//! where it was read, for what only its XML says.
+//! hwloc, not that of the kernel's numbers), restricting to the CPUs that a job may use, and the signature that
+//! identifies equal nodes. A topology is plain data: it never changes and never looks anything up, but it remembers
+//! where it was read, for the facts that only its XML contains.
 //!
 //! Comes from [`crate::sysfs`], from another daemon ([`Topology::decode`]) or from [`Topology::synthetic`].
 
@@ -18,7 +18,7 @@ use crate::{CpuSet, Device, NumaDistances};
 pub enum Level {
     /// The whole node.
     Machine,
-    /// What is plugged into a socket.
+    /// One processor package, in a socket.
     Package,
     /// CPUs that are near the same memory.
     Numa,
@@ -30,7 +30,7 @@ pub enum Level {
     L1,
     /// A core.
     Core,
-    /// A hardware thread: what the kernel calls a CPU.
+    /// A hardware thread, which the kernel calls a CPU.
     Pu,
 }
 
@@ -103,7 +103,7 @@ impl FromStr for Level {
 /// One object of one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// What it is.
+    /// Its level.
     pub level: Level,
     /// Its number among the objects of its level, from 0.
     pub logical: u32,
@@ -112,11 +112,11 @@ pub struct Object {
     pub os_index: Option<u32>,
     /// The CPUs in it.
     pub cpus: CpuSet,
-    /// What kind of cache, for the cache levels.
+    /// The properties of the cache, for the cache levels.
     pub cache: Option<Cache>,
 }
 
-/// The measures of a cache; 0 is unknown.
+/// The properties of a cache; 0 is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cache {
     /// Capacity in bytes.
@@ -135,7 +135,7 @@ pub struct Memory {
     pub bytes: u64,
 }
 
-/// The hardware of one node as far as its CPUs may be used.
+/// The hardware of one node, limited to the CPUs that may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// By [`Level`], each in logical order.
@@ -146,8 +146,8 @@ pub struct Topology {
     origin: Origin,
 }
 
-/// The directory from which a topology was read; none for one that came from elsewhere. It is no part of what the topology
-/// says: all are equal.
+/// The directory from which a topology was read; none for one from elsewhere. It does not distinguish
+/// topologies: all are equal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin(pub(crate) Option<PathBuf>);
 
@@ -159,7 +159,7 @@ impl PartialEq for Origin {
 
 impl Eq for Origin {}
 
-/// What a reader found, in any order; [`Topology::assemble`] sorts and numbers it.
+/// The results of a reader, in any order; [`Topology::assemble`] sorts and numbers them.
 #[derive(Default)]
 pub(crate) struct Parts {
     /// Everything except the machine and the hardware threads.
@@ -218,7 +218,7 @@ impl Topology {
         Topology::assemble(parts)
     }
 
-    /// Numbers what was found. CPUs outside `parts.cpus` are left out, and so are objects without CPUs and those
+    /// Numbers the objects that were read. CPUs outside `parts.cpus` are left out, and so are objects without CPUs and those
     /// that share some with an earlier object of their level (firmware that contradicts itself).
     pub(crate) fn assemble(parts: Parts) -> Topology {
         let Parts { objects, cpus, memories, distances, devices, origin } = parts;
@@ -252,7 +252,7 @@ impl Topology {
         Topology { levels, memories, distances, devices, origin }
     }
 
-    /// The objects of one level in logical order; none where the node does not say (a virtual machine may have
+    /// The objects of one level in logical order; empty if the node does not report them (a virtual machine may have
     /// no caches). There is always exactly one machine.
     pub fn objects(&self, level: Level) -> &[Object] {
         &self.levels[level as usize]
@@ -260,7 +260,7 @@ impl Topology {
 
     /// All hardware threads that are online and, after [`Topology::restrict`], allowed.
     pub fn cpus(&self) -> &CpuSet {
-        // `assemble` puts the machine there, and nothing takes it away.
+        // `assemble` adds the machine, and nothing removes it.
         &self.levels[Level::Machine as usize][0].cpus
     }
 
@@ -269,7 +269,7 @@ impl Topology {
         &self.memories
     }
 
-    /// How far the NUMA nodes are from each other.
+    /// The distances between the NUMA nodes.
     pub fn distances(&self) -> &NumaDistances {
         &self.distances
     }
@@ -279,8 +279,8 @@ impl Topology {
         &self.devices
     }
 
-    /// What is left when only `allowed` may be used: objects shrink, those without CPUs disappear, and the rest
-    /// is numbered anew, as hwloc does under an inherited cpuset. Memory and devices stay.
+    /// The topology that is left when only `allowed` may be used: objects shrink, those without CPUs disappear, and the rest
+    /// is renumbered, as hwloc does under an inherited cpuset. Memory and devices stay.
     pub fn restrict(&self, allowed: &CpuSet) -> Topology {
         if self.cpus().is_subset(allowed) {
             return self.clone();
@@ -299,7 +299,7 @@ impl Topology {
         })
     }
 
-    /// Where what only the XML says is read.
+    /// The directory to read for the facts that only the XML contains.
     pub(crate) fn origin(&self) -> Option<&Path> {
         self.origin.0.as_deref()
     }
@@ -318,7 +318,7 @@ impl Topology {
         self.objects(level).iter().filter(|object| object.cpus.intersects(set))
     }
 
-    /// How many objects of each level, outermost first, e.g. `1S:1N:2L3:8L2:8L1:8C:16T`. Levels that the node
+    /// The number of objects of each level, outermost first, e.g. `1S:1N:2L3:8L2:8L1:8C:16T`. Levels that the node
     /// does not have are left out.
     pub fn summary(&self) -> String {
         let counted = [
@@ -336,8 +336,8 @@ impl Topology {
     }
 
     /// Equal for nodes that look the same to mapping, binding and locality: the summary and a hash of
-    /// everything except what is individual to a machine (addresses of devices, exact memory sizes). It tells
-    /// honest nodes apart; it proves nothing about a dishonest one.
+    /// everything except what is specific to one machine (addresses of devices, exact memory sizes). It distinguishes
+    /// honest nodes; it proves nothing about a dishonest one.
     pub fn signature(&self) -> String {
         let mut twin = self.clone();
         twin.memories.iter_mut().for_each(|memory| memory.bytes = 0);
@@ -346,11 +346,11 @@ impl Topology {
     }
 }
 
-/// For every CPU its place in a walk through the machine: CPUs of one object stay together, objects come in the
-/// order of their lowest CPU.
+/// The position of every CPU in a walk through the machine: CPUs of one object stay together, and objects are ordered
+/// by their lowest CPU.
 fn walk(cpus: &CpuSet, levels: &[Vec<Object>; 8]) -> Vec<u32> {
     let last = cpus.last().map_or(0, |last| last as usize + 1);
-    // NUMA nodes may be larger or smaller than packages and caches: what is larger is entered first.
+    // NUMA nodes may be larger or smaller than packages and caches: the larger level is entered first.
     let mut order: Vec<&Vec<Object>> = levels.iter().filter(|level| !level.is_empty()).collect();
     order.sort_by_key(|level| std::cmp::Reverse(level.iter().map(|object| object.cpus.count()).max()));
     let mut keys: Vec<Vec<u32>> = vec![Vec::with_capacity(order.len()); last];

@@ -1,9 +1,9 @@
-//! What a fence has collected in one namespace, as a server of ours leaves it in a file for the clients of its node.
+//! What a fence has collected in one namespace, as a server of ours stores it in a file for the clients of its node.
 //!
 //! A collection is a header, an index of ranks in ascending order, and one block per rank: its name, then key and value pairs. A
-//! file holds one behind the other, so that later fences need no further file. A collection is written once and read in places:
-//! a reader holds one block at a time, whatever the size of the job. Everything in it is checked like a message of a peer.
-//! Opening files is the shell's part, see [`ReadAt`].
+//! file holds one collection after another, so that later fences need no further file. A collection is written once and read in pieces:
+//! a reader holds one block at a time, whatever the size of the job. Its content is checked like a peer's message.
+//! The shell opens the files, see [`ReadAt`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use crate::text::Blob;
 /// How blocks are packed.
 pub const FORMAT: Format = Format { generation: Generation::V41, described: false };
 
-/// Something that can be read in places.
+/// Something that can be read at any offset.
 pub trait ReadAt: fmt::Debug + Send + Sync {
-    /// How much there is now. It may grow.
+    /// The current length in bytes. It may grow.
     fn length(&self) -> u64;
-    /// Fills all of `into`; false if there is not as much.
+    /// Fills all of `into`; false if there are not enough bytes.
     fn read_at(&self, at: u64, into: &mut [u8]) -> bool;
 }
 
-/// What one process has committed, as a block.
+/// The values that one process has committed, as a block.
 pub fn block(owner: &ProcId, values: impl Iterator<Item = Kval>) -> Blob {
     let mut writer = Writer::new(FORMAT);
     writer.put(owner);
@@ -36,7 +36,7 @@ pub fn block(owner: &ProcId, values: impl Iterator<Item = Kval>) -> Blob {
     writer.into_bytes().into()
 }
 
-/// A whole collection. Each rank comes once, in ascending order.
+/// A whole collection. Each rank occurs once, in ascending order.
 pub fn collection<'a>(nspace: &Nspace, blocks: impl Iterator<Item = (Rank, &'a Blob)> + Clone) -> Vec<u8> {
     let name = nspace.as_str().as_bytes();
     let count = blocks.clone().count();
@@ -78,7 +78,7 @@ struct Entry {
 }
 
 impl<R: ReadAt> Collection<R> {
-    /// Reads the header that is at `begin`. The collection must be there as a whole, and be of this namespace.
+    /// Reads the header at `begin`. The collection must be complete, and belong to this namespace.
     pub fn open(pages: R, begin: u64, nspace: &Nspace) -> Result<Collection<R>, DecodeError> {
         let rest = pages.length().saturating_sub(begin);
         let mut head = vec![0; usize::try_from(rest).unwrap_or(usize::MAX).min(HEADER + MAX_NSLEN)];
@@ -105,7 +105,7 @@ impl<R: ReadAt> Collection<R> {
         Ok(Collection { pages, begin, nspace: nspace.clone(), count, index, length })
     }
 
-    /// What this rank has committed; `None` if it is not here.
+    /// The values that this rank has committed; `None` if it is not in the collection.
     pub fn values_of(&self, rank: Rank) -> Result<Option<Vec<Kval>>, DecodeError> {
         let Some(entry) = self.find(rank)? else { return Ok(None) };
         let end = entry.at.checked_add(u64::from(entry.length));
@@ -123,7 +123,7 @@ impl<R: ReadAt> Collection<R> {
         reader.get_rest().map(Some)
     }
 
-    /// Halves what is left of the index, but looks first where the rank is if all ranks are there.
+    /// Binary search in the index; the first probe is right if all ranks are present.
     fn find(&self, rank: Rank) -> Result<Option<Entry>, DecodeError> {
         let (mut from, mut to) = (0, self.count);
         let mut probe = u64::from(rank.0).min(self.count.saturating_sub(1));
@@ -192,7 +192,7 @@ fn number(bytes: Option<&[u8]>) -> Result<u64, DecodeError> {
     Ok(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
 }
 
-/// Of a field of four bytes.
+/// For a field of four bytes.
 fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -204,9 +204,9 @@ fn short(number: usize) -> u32 {
 
 /// The last byte is the version.
 const MAGIC: &[u8] = b"phalanx\x01";
-/// Magic, length of all, number of ranks, length of the namespace, which follows.
+/// Magic, total length, number of ranks, length of the namespace name that follows.
 const HEADER: usize = 8 + 8 + 4 + 4;
-/// Rank, length of its block, where it begins in the collection.
+/// Rank, length of its block, offset in the collection.
 const ENTRY: usize = 4 + 4 + 8;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Compressed strings and byte objects: the plain length in host byte order, then a zlib stream.
 //!
-//! Peers compress what is longer than 4 KiB or so (maps of large jobs, fence contributions). Inflation never makes more
-//! room than the caller allows, whatever the length in front claims.
+//! Peers compress anything longer than about 4 KiB (maps of large jobs, fence contributions). Inflation never allocates more
+//! than the caller allows, whatever the length prefix claims.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use crate::value::Value;
 /// Why compressed bytes cannot be expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InflateError {
-    /// They claim to become longer than allowed, or than any stream of their length could.
+    /// They claim to expand to more than allowed, or than any stream of their length could.
     TooLong { claimed: u32, limit: usize },
-    /// They are no zlib stream, or one of another length.
+    /// Not a zlib stream, or one of another length.
     Malformed,
 }
 
-/// Whether compressing makes these bytes shorter decides the caller, by comparing.
+/// The caller decides by comparing whether compressing these bytes saves anything.
 pub fn deflate(plain: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(LENGTH + plain.len() / 2 + SLACK);
     out.extend_from_slice(&u32::try_from(plain.len()).unwrap_or(u32::MAX).to_ne_bytes());
@@ -29,7 +29,7 @@ pub fn deflate(plain: &[u8]) -> Vec<u8> {
         let rest = plain.get(taken..).unwrap_or_default();
         match stream.compress_vec(rest, &mut out, FlushCompress::Finish) {
             Ok(Status::StreamEnd) => return out,
-            // Compressing into memory fails for want of room only.
+            // Compressing into memory fails only for lack of room.
             Ok(_) | Err(_) => out.reserve(rest.len() + SLACK),
         }
     }
@@ -44,7 +44,7 @@ pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, InflateError> {
     if plain_len > limit {
         return Err(InflateError::TooLong { claimed, limit });
     }
-    // One byte more than claimed: a stream that fills it is longer than it said.
+    // One byte more than claimed: a stream that fills it is longer than claimed.
     let mut plain = Vec::with_capacity(plain_len + 1);
     let end = Decompress::new(true)
         .decompress_vec(stream, &mut plain, FlushDecompress::Finish)
@@ -56,7 +56,7 @@ pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, InflateError> {
 }
 
 impl Value {
-    /// The plain form of a compressed string or byte object; any other value as it is.
+    /// The plain form of a compressed string or byte object; any other value unchanged.
     pub fn expanded(self, limit: usize) -> Result<Value, InflateError> {
         Ok(match self {
             Value::CompressedString(blob) => {

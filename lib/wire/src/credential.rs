@@ -1,6 +1,6 @@
-//! What a connecting process shows for itself (OpenPMIx calls the kinds psec modules).
+//! The credential of a connecting process (OpenPMIx calls the kinds psec modules).
 //!
-//! Only bytes are handled here. Asking munge for a token, or to check one, is the shell's part; so is comparing a
+//! This file handles only bytes. The shell asks munge for a token or to check one, and compares a
 //! claimed uid with what the kernel knows of the peer. `native` proves nothing by itself: any process can write any uid.
 
 use crate::text::Blob;
@@ -11,13 +11,13 @@ pub const NONE: &str = "none";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// No claim. Accepted only by servers that were told to.
+    /// No claim. Accepted only by servers configured for it.
     None,
-    /// The effective ids that the peer says it has.
+    /// The effective ids that the peer claims.
     Native { uid: u32, gid: u32 },
-    /// A token of munge, without the NUL that follows it on the wire.
+    /// A munge token, without the NUL that follows it on the wire.
     Munge(Vec<u8>),
-    /// Of a kind that we do not know, or not of the form that its kind has.
+    /// Of an unknown kind, or malformed.
     Other { module: String, bytes: Blob },
 }
 

@@ -1,34 +1,34 @@
 //! Messages after the handshake: a header of 16 bytes, then one buffer.
 //!
-//! Header and payload must leave in one piece: OpenPMIx forgets the part of a header that arrives without the rest, and
+//! Header and payload must be sent in one piece: OpenPMIx drops a header that arrives incomplete, and
 //! the connection is lost. [`encode_frame`] therefore makes one block of bytes. There is no checksum and no fragmentation.
 
 use std::fmt;
 
 /// Server to client or tool: an event, as an [`event::Notification`](crate::cmd::event::Notification).
 pub const TAG_EVENT: u32 = 0;
-/// Client to server: nothing but a sign of life.
+/// Client to server: only a sign of life.
 pub const TAG_HEARTBEAT: u32 = 1;
 /// Server to client or tool: forwarded output, as an [`iof::Output`](crate::cmd::iof::Output). Empty: the stream has ended.
-/// The other way, from our own readers: an [`iof::Taken`](crate::cmd::iof::Taken).
+/// In the other direction, from our own readers: an [`iof::Taken`](crate::cmd::iof::Taken).
 pub const TAG_IOF: u32 = 2;
 /// The first tag that a request may use. A reply carries the tag of its request.
 pub const FIRST_REQUEST_TAG: u32 = 100;
 
 pub const HEADER_LEN: usize = 16;
-/// What a reader accepts unless told otherwise. OpenPMIx 6.1 accepts 32 MiB, older releases anything.
+/// The default limit of a reader. OpenPMIx 6.1 accepts 32 MiB, older releases any length.
 pub const DEFAULT_LIMIT: usize = 256 << 20;
 
-/// One message as it arrived.
+/// One message as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// From a client: the number that the server gave it. Means nothing from a server.
+    /// From a client: the number that the server assigned to it. Meaningless from a server.
     pub index: u32,
     pub tag: u32,
     pub payload: Vec<u8>,
 }
 
-/// One message as it must be sent.
+/// One message, ready to send.
 pub fn encode_frame(index: u32, tag: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     let mut frame = Vec::with_capacity(HEADER_LEN + payload.len());
@@ -39,14 +39,14 @@ pub fn encode_frame(index: u32, tag: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Why a stream cannot be read further. The connection has to be closed.
+/// The stream cannot be read further: the connection has to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameTooLong {
     pub claimed: u32,
     pub limit: usize,
 }
 
-/// Cuts a stream into messages. Holds what has arrived, never what a header merely claims.
+/// Splits a stream into messages. Holds only what has arrived, never what a header merely claims.
 #[derive(Debug)]
 pub struct FrameReader {
     limit: usize,
@@ -60,7 +60,7 @@ impl FrameReader {
         FrameReader { limit, bytes: Vec::new(), start: 0 }
     }
 
-    /// Takes what arrived; [`next_frame`](FrameReader::next_frame) gives the messages that are complete.
+    /// Adds received bytes; [`next_frame`](FrameReader::next_frame) returns the complete messages.
     pub fn feed(&mut self, data: &[u8]) {
         if self.start == self.bytes.len() {
             self.bytes.clear();
@@ -96,7 +96,7 @@ impl FrameReader {
         Ok(Some(frame))
     }
 
-    /// How many bytes wait for the rest of their message.
+    /// How many bytes belong to an incomplete message.
     pub fn waiting(&self) -> usize {
         self.bytes.len() - self.start
     }
@@ -116,7 +116,7 @@ impl fmt::Display for FrameTooLong {
 
 impl std::error::Error for FrameTooLong {}
 
-/// Room that an idle reader keeps.
+/// Capacity that an idle reader keeps.
 const KEPT: usize = 64 << 10;
 
 #[cfg(test)]

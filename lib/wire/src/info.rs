@@ -1,4 +1,4 @@
-//! Keyed values: what puts, job data, directives and answers are made of.
+//! Keyed values: the elements of puts, job data, directives and answers.
 
 use phalanx_spec::DataType;
 
@@ -41,7 +41,7 @@ pub struct Pdata {
     pub value: Value,
 }
 
-/// An array whose elements are all of one type (standard: `pmix_data_array_t`). Every item is of type `of`.
+/// An array of elements of one type (standard: `pmix_data_array_t`). Every item is of type `of`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataArray {
     pub of: DataType,
@@ -49,7 +49,7 @@ pub struct DataArray {
 }
 
 impl Info {
-    /// An optional directive or a datum of one of the standard's keys.
+    /// An optional directive or a datum with one of the standard's keys.
     pub fn new(key: &'static str, value: impl Into<Value>) -> Info {
         Info { key: Key::of(key), flags: InfoFlags::empty(), value: value.into() }
     }
@@ -59,7 +59,7 @@ impl Info {
         self
     }
 
-    /// Whether somebody still has to honour it.
+    /// Whether the directive is required and not yet processed.
     pub fn is_required(&self) -> bool {
         self.flags.contains(InfoFlags::REQUIRED) && !self.flags.contains(InfoFlags::REQUIRED_PROCESSED)
     }
@@ -85,7 +85,7 @@ impl DataArray {
     }
 }
 
-/// Looks directives up by key. The last one wins, as a caller who appends to defaults expects.
+/// Looks up directives by key. The last one wins, as a caller that appends to defaults expects.
 pub trait InfoList {
     fn find(&self, key: &str) -> Option<&Value>;
 

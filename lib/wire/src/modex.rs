@@ -1,7 +1,7 @@
-//! What one server contributes to a fence that collects data. Hosts carry it from server to server without looking into it.
+//! The contribution of one server to a fence that collects data. Hosts carry it from server to server as opaque bytes.
 //!
-//! Written in the form of 4.2 and 5.0 without key map, which all of them read; read also with key map, and in the form of
-//! 6.1. A host hands every server the contributions of all servers one after the other.
+//! Written in the form of 4.2 and 5.0 without key map, which all of them read; also read with key map, and in the form of
+//! 6.1. A host gives every server the concatenated contributions of all servers.
 
 use phalanx_spec::Rank;
 
@@ -14,12 +14,12 @@ use crate::value::Value;
 
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Contribution {
-    /// Whether the server was asked to collect. All participants must agree on it.
+    /// Whether the server was asked to collect. All participants must agree.
     pub collect: bool,
     pub ranks: Vec<(Owner, Vec<Kval>)>,
 }
 
-/// Whose values they are.
+/// The process that the values belong to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// Position in the list of all participants: the ranks of the first namespace, then those of the second, and so on.
@@ -29,7 +29,7 @@ pub enum Owner {
 }
 
 impl Contribution {
-    /// Owners given by name are left out: the form has no place for them.
+    /// Owners given by name are omitted: this form has no place for them.
     pub fn encode(&self, format: Format) -> Vec<u8> {
         let mut inner = Writer::new(format);
         inner.put(&if self.collect { COLLECT } else { 0 });
@@ -47,9 +47,9 @@ impl Contribution {
         outer.into_bytes()
     }
 
-    /// All contributions in `bytes`, each in the form of the release that wrote them.
+    /// All contributions in `bytes`, each in the form of the release that wrote it.
     ///
-    /// `limit`: how long a compressed contribution (6.1) may become, in bytes.
+    /// `limit`: the maximum expanded length of a compressed contribution (6.1), in bytes.
     pub fn decode_all(
         bytes: &[u8],
         dialect: Dialect,

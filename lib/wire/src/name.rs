@@ -20,7 +20,7 @@ pub struct ProcId {
     pub rank: Rank,
 }
 
-/// Why bytes are no name.
+/// Why bytes are not a valid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
     TooLong { limit: usize },
@@ -52,7 +52,7 @@ impl Key {
         check(name, MAX_KEYLEN).map(|s| Key(s.into()))
     }
 
-    /// A key that the program itself names (from `phalanx_spec::keys`).
+    /// A key that is a constant of the program (from `phalanx_spec::keys`).
     pub fn of(name: &'static str) -> Key {
         debug_assert!(check(name, MAX_KEYLEN).is_ok());
         Key(name.into())
@@ -78,7 +78,7 @@ impl ProcId {
         ProcId::new(nspace, Rank::WILDCARD)
     }
 
-    /// Whether `other` is this process, or one of those that this wildcard names.
+    /// Whether `other` is this process, or is included in this wildcard.
     pub fn covers(&self, other: &ProcId) -> bool {
         self.nspace == other.nspace && (self.rank == other.rank || self.rank == Rank::WILDCARD)
     }

@@ -1,16 +1,16 @@
-//! Text of others on its way to a person.
+//! Foreign text, made safe to show to a person.
 //!
-//! Names, command lines, messages and values come from peers, programs and files. What a terminal would obey in them is shown as JSON writes it
-//! (`\n`, `\u001b`), so that nobody's text moves the cursor, hides what follows or makes lines of its own; and JSON stays JSON.
+//! Names, command lines, messages and values come from peers, programs and files. Characters that a terminal would obey are shown in JSON notation
+//! (`\n`, `\u001b`), so that no such text moves the cursor, hides what follows or adds lines; JSON stays JSON.
 
 use std::fmt::{self, Write};
 
-/// As one line.
+/// On one line.
 pub fn line(text: &str) -> String {
     shown(text, "")
 }
 
-/// As it is, but for what is neither text nor the end of a line.
+/// Keeps line ends and tabs, and escapes all other control characters.
 pub fn lines(text: &str) -> String {
     shown(text, "\n\t")
 }
@@ -18,7 +18,7 @@ pub fn lines(text: &str) -> String {
 fn shown(text: &str, kept: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = if kept.contains(c) { plain.write_char(c) } else { write(c, &mut plain) };
     }
     plain
@@ -35,7 +35,7 @@ pub fn write(c: char, to: &mut impl Write) -> fmt::Result {
     }
 }
 
-/// Controls, other ends of lines, and what changes the direction of the text around it.
+/// Control characters, other line separators, and characters that change the direction of the text around them.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

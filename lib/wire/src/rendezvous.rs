@@ -1,32 +1,32 @@
-//! The files through which tools find servers: their names and their text. Reading and writing them is the shell's part.
+//! The files through which tools find servers: their names and their text. The shell reads and writes them.
 
 use std::fmt;
 
 use crate::codec::Release;
 use crate::uri::{ServerUri, UriError};
 
-/// What a rendezvous file says.
+/// The content of a rendezvous file.
 ///
-/// Readers need the first line; a file without the second is from a server of 2.0. The rest is there for people.
+/// Readers need the first line; a file without the second is from a server of 2.0. The rest is informative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendezvous {
     pub uri: ServerUri,
-    /// The server's release as it writes it, without `v`.
+    /// The server's release as the server writes it, without `v`.
     pub version: Option<String>,
     pub pid: Option<u32>,
     /// Effective uid and gid of the server.
     pub owner: Option<(u32, u32)>,
     /// When it was written, in the form of C's `ctime`.
     pub written: Option<String>,
-    /// What a tool on another node must show. Servers of OpenPMIx write none, and their tools read past it.
+    /// The secret that a tool on another node must present. Servers of OpenPMIx write none, and their tools ignore it.
     pub secret: Option<String>,
     /// The server holds a lock on the file while it lives. Servers of OpenPMIx hold none.
     pub locked: bool,
 }
 
 impl Rendezvous {
-    /// Takes also the shorter text that a server reports itself with (address and version only). An empty file means
-    /// that its server has not got round to writing it: `Ok(None)`.
+    /// Also accepts the shorter text in which a server reports itself (address and version only). An empty file
+    /// has not been written yet by its server: `Ok(None)`.
     pub fn parse(text: &str) -> Result<Option<Rendezvous>, UriError> {
         if text.trim().is_empty() {
             return Ok(None);
@@ -51,7 +51,7 @@ impl Rendezvous {
         self.version.as_deref().and_then(Release::parse).unwrap_or(Release::new(2, 0, 0))
     }
 
-    /// What `--report-uri` writes.
+    /// The text that `--report-uri` writes.
     pub fn report(&self) -> String {
         match &self.version {
             Some(version) => format!("{}\nv{version}\n", self.uri),
@@ -60,7 +60,7 @@ impl Rendezvous {
     }
 }
 
-/// The text of the file. Ends with the first thing that is not known.
+/// The text of the file. Ends before the first field that is not known.
 impl fmt::Display for Rendezvous {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.uri)?;
@@ -82,7 +82,7 @@ impl fmt::Display for Rendezvous {
     }
 }
 
-/// Begins the line of the secret.
+/// Prefix of the line with the secret.
 const SECRET: &str = "secret ";
 const LOCKED: &str = "locked";
 
@@ -91,17 +91,17 @@ pub fn system_file(host: &str) -> String {
     format!("pmix.sys.{host}")
 }
 
-/// In the session directory: the server of this session. Tools that were told nothing search for files that begin so.
+/// In the session directory: the server of this session. Tools without a name or pid search for files with this prefix.
 pub fn session_file(host: &str) -> String {
     format!("pmix.{host}.tool")
 }
 
-/// In the session directory: a server that is looked for by its pid.
+/// In the session directory: a server by its pid.
 pub fn pid_file(host: &str, pid: u32) -> String {
     format!("pmix.{host}.tool.{pid}")
 }
 
-/// In the session directory: a server that is looked for by its namespace.
+/// In the session directory: a server by its namespace.
 pub fn nspace_file(host: &str, nspace: &str) -> String {
     format!("pmix.{host}.tool.{nspace}")
 }

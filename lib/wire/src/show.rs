@@ -1,6 +1,6 @@
 //! Values as one line of text, for people: logs, `px query`, error messages. Never parsed again.
 //!
-//! Whatever a peer sent stays on its line: control characters are escaped, what is not UTF-8 is replaced.
+//! Text of a peer stays on its line: control characters are escaped, invalid UTF-8 is replaced.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -9,7 +9,7 @@ use crate::plain;
 use crate::text::{Blob, Text};
 use crate::value::{App, Coord, DiskStats, NetStats, NodeStats, ProcStats, Query, Timeval, Value};
 
-/// At most `limit` characters of what `value` prints, the cut marked. Takes no more time or room than the cut needs.
+/// At most `limit` characters of what `value` prints; a cut is marked. Takes no more time or room than the cut needs.
 pub fn within(value: &impl Display, limit: usize) -> String {
     let mut line = Line { text: String::new(), left: limit };
     if write!(line, "{value}").is_err() {

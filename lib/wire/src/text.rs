@@ -1,7 +1,7 @@
 //! Strings and byte blocks as peers send them.
 //!
-//! A PMIx string is a C string: bytes without NUL, of any encoding. Command lines and environments really
-//! hold such bytes, so nothing here converts them; whoever shows one to a person does.
+//! A PMIx string is a C string: bytes without NUL, in any encoding. Command lines and environments really
+//! contain such bytes, so nothing here converts them; the code that shows a string to a person does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Text {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// The text with everything that is not UTF-8 replaced: for people only.
+    /// The text with invalid UTF-8 replaced: for people only.
     pub fn to_string_lossy(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
@@ -68,7 +68,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// Bytes that we carry and do not look into. Cheap to clone.
+/// Opaque bytes. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Blob(Arc<[u8]>);
 

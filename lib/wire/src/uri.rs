@@ -1,4 +1,4 @@
-//! Where a server is: its identity and its address in one line, `NSPACE.RANK;tcp4://ADDRESS:PORT`.
+//! The identity and address of a server in one line, `NSPACE.RANK;tcp4://ADDRESS:PORT`.
 
 use core::net::{IpAddr, SocketAddr};
 use std::fmt;
@@ -10,12 +10,12 @@ use crate::name::{Nspace, ProcId};
 /// The line that environment variables, rendezvous files and attributes carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUri {
-    /// A dot in the namespace is legal here, but a tool that is given the line as an attribute would misread it.
+    /// A dot in the namespace is legal here, but a tool that gets the line as an attribute would misread it.
     pub server: ProcId,
     pub address: SocketAddr,
 }
 
-/// Why a line is no server's address.
+/// Why a line is not a server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UriError {
     pub uri: String,
@@ -35,8 +35,8 @@ impl ServerUri {
         Ok(ServerUri { server: ProcId { nspace, rank }, address })
     }
 
-    /// The form in which a server reports itself through a pipe, and in which an attribute of a client may name it: the
-    /// names of environment variables in front.
+    /// The form in which a server reports itself through a pipe, and which an attribute of a client may have: preceded by the
+    /// names of environment variables.
     pub fn parse_with_variables(text: &str) -> Result<ServerUri, UriError> {
         match text.split_once(';') {
             Some((names, uri)) if uri.contains(';') && !names.contains('.') => ServerUri::parse(uri),
@@ -90,7 +90,7 @@ impl fmt::Display for UriError {
 
 impl std::error::Error for UriError {}
 
-/// How much of a wrong line an error repeats, in characters.
+/// How many characters of an invalid line an error repeats.
 const SHOWN: usize = 200;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::info::{DataArray, Info, InfoFlags, Kval, Pdata};
 use crate::name::{Nspace, ProcId};
 use crate::text::{Blob, Text};
 
-/// A typed value. Each variant is one data type of the standard; [`Value::data_type`] says which.
+/// A typed value. Each variant is one data type of the standard, see [`Value::data_type`].
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Value {
     #[default]
@@ -45,7 +45,7 @@ pub enum Value {
     ByteObject(Blob),
     Kval(Box<Kval>),
     Persistence(Persistence),
-    /// Pointers mean nothing to a peer; only their presence crosses.
+    /// A pointer means nothing to a peer; only its presence is sent.
     Pointer,
     Scope(Scope),
     Range(Range),
@@ -99,7 +99,7 @@ pub struct Timeval {
     pub usec: i64,
 }
 
-/// A packed buffer inside a message: it says itself whether it is described.
+/// A packed buffer inside a message, with its own flag for described items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub described: bool,
@@ -124,7 +124,7 @@ pub struct Query {
     pub qualifiers: Vec<Info>,
 }
 
-/// One line of a process table. The exit code never crosses the wire.
+/// One line of a process table. The exit code is never sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcInfo {
     pub proc: ProcId,
@@ -148,7 +148,7 @@ pub struct Coord {
     pub coord: Vec<u32>,
 }
 
-/// What a function says of one attribute that it supports.
+/// The description of one attribute that a function supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regattr {
     pub name: Option<Text>,
@@ -241,14 +241,14 @@ pub struct NodePid {
     pub pid: u32,
 }
 
-/// So many units of one kind of device.
+/// A number of units of one kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceUnit {
     pub device_type: u64,
     pub count: u64,
 }
 
-/// A regular expression that says which scheme it follows (6.1).
+/// A regular expression that names its scheme (6.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regex2 {
     pub kind: Option<Text>,

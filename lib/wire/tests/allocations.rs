@@ -1,6 +1,6 @@
-//! Decoding makes room in proportion to what has arrived, whatever the bytes claim.
+//! Decoding allocates in proportion to what has arrived, whatever the bytes claim.
 //!
-//! The allocator counts, per thread, how much was held at once. Bound: 72 bytes per byte of a message, plus a constant.
+//! The allocator tracks, per thread, the most bytes held at once. Bound: 72 bytes per byte of a message, plus a constant.
 //! A value takes 32 bytes in memory and may take one on the wire; a value inside a value takes its own 32.
 
 // Tests may fail; counting needs an allocator of our own, which is unsafe by its nature.
@@ -34,13 +34,13 @@ fn count(change: impl FnOnce(usize) -> usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(|held| held + layout.size());
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(|held| held.saturating_sub(layout.size()));
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -53,7 +53,7 @@ const DIALECT: Dialect = Dialect { format: FORMAT, release: Release::new(5, 0, 0
 const PER_BYTE: usize = 72;
 const CONSTANT: usize = 4096;
 
-/// How much `run` held at most beyond what was there before.
+/// The most bytes that `run` held beyond what was held before.
 fn peak<T>(run: impl FnOnce() -> T) -> usize {
     let before = HELD.get();
     PEAK.set(before);
@@ -71,12 +71,12 @@ fn within_bounds<T>(what: &str, bytes: usize, run: impl FnOnce() -> T) {
     assert!(peak <= bytes * PER_BYTE + CONSTANT, "{what}: {peak} bytes held for {bytes} bytes of message");
 }
 
-/// A value that is an array of `of`, said to have `n` elements, with `content` behind.
+/// A value that is an array of `of`, claiming `n` elements, followed by `content`.
 fn array(of: DataType, n: u64, content: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new(FORMAT);
     writer.put(&Value::from(n));
     let claim = writer.into_bytes();
-    // Count 1; type DATA_ARRAY; element type; the number as it stands in the UINT64 value above.
+    // Count 1; type DATA_ARRAY; element type; the number as in the UINT64 value above.
     [&[2, DataType::DATA_ARRAY.0 as u8, of.0 as u8], &claim[2..], content].concat()
 }
 
@@ -105,7 +105,7 @@ fn claims_cost_nothing() {
 fn the_densest_messages_stay_within_the_bound() {
     const N: usize = 20_000;
     for of in DataType::all() {
-        // As many elements as the bytes can possibly be: all zeros, all ones, and the smallest strings.
+        // The most elements that the bytes can encode: all zeros, all ones, and the smallest strings.
         for fill in [&[0][..], &[1], &[2, 0], &[2, 0, 0, 0]] {
             let content: Vec<u8> = fill.iter().copied().cycle().take(N).collect();
             for n in [N, N / 2, N / 3, N / 4, N / 5, N / 6, N / 7, N / 12, N / 17] {

@@ -1,4 +1,4 @@
-//! What hosts do not share, and how they reach each other.
+//! What hosts keep apart, and how they reach each other.
 
 use std::fs;
 use std::path::Path;
@@ -103,7 +103,7 @@ fn sshd_lets_nobody_in_without_the_clusters_key() {
     ]);
     let why = format!("{:#}", refused.expect_err("the key is a stranger's"));
     assert!(why.contains("Permission denied (publickey)"), "{why}");
-    // A host that shows another key is not the one we know.
+    // A host with another key must not be trusted.
     let _ = second.run(&["rm", "/etc/ssh/host_key"]).expect("rm");
     let _ = second
         .run(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "/etc/ssh/host_key"])
@@ -121,7 +121,7 @@ fn sshd_lets_nobody_in_without_the_clusters_key() {
     let _ = other.wait();
 }
 
-/// Keys and configuration of the user are neither seen on the hosts nor changed.
+/// The user's keys and configuration are neither visible on the hosts nor changed.
 #[test]
 fn own_ssh_files_stay_as_they_are() {
     let place = std::env::home_dir().expect("a home").join(".ssh");

@@ -1,4 +1,4 @@
-//! Processes that stand for one on a host.
+//! Processes that represent one on a host.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -58,7 +58,7 @@ fn killing_a_command_kills_it_on_the_host() {
     until("it is gone", || host.processes().len() == alone).expect("it is");
 }
 
-/// Nobody waits for orphans but the kernel: no zombies pile up.
+/// The kernel reaps orphans: no zombies accumulate.
 #[test]
 fn orphans_are_removed_when_they_end() {
     let cluster = cluster(1);

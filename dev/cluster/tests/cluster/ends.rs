@@ -1,4 +1,4 @@
-//! Whatever becomes of whoever made a cluster, nothing of it is left on the machine.
+//! However the creator of a cluster ends, nothing of the cluster remains on the machine.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,7 +21,7 @@ fn marked(mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// What this machine itself has: network interfaces, and the mounts of this process.
+/// The state of this machine: network interfaces, and the mounts of this process.
 fn machine() -> [String; 2] {
     let links = Command::new("/usr/sbin/ip").args(["-brief", "link"]).output().expect("running ip");
     [
@@ -54,7 +54,7 @@ fn command_over_hosts_ends_with_its_code_and_leaves_nothing() {
 #[test]
 fn nothing_is_left_when_the_maker_is_killed() {
     let before = machine();
-    // What a daemon is: in a session of its own, and not in anybody's way.
+    // Like a daemon: in a session of its own.
     let script =
         "ssh n2 'setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo ready'; setsid sleep 1000 & wait";
     let (mut command, mark) = with_command("killed", &["-n", "2"], script);

@@ -1,6 +1,6 @@
-//! Hosts on one machine: they are apart from each other and from the machine, and nothing of them is left.
+//! Hosts on one machine are separate from each other and from the machine, and leave nothing behind.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 mod apart;
@@ -16,7 +16,7 @@ fn needs_root() {
     assert!(rustix::process::geteuid().is_root(), "{NEEDS_ROOT}namespaces are made");
 }
 
-/// A cluster whose program cargo has built for these tests.
+/// A cluster that uses the program cargo has built for these tests.
 fn cluster(hosts: usize) -> Cluster {
     let program = Some(env!("CARGO_BIN_EXE_cluster").into());
     Cluster::start_with(&Options { program, ..Options::new(hosts) }).expect("a cluster")

@@ -1,4 +1,4 @@
-//! Hosts that are cut off or frozen, and bad connections.
+//! Hosts that are disconnected or frozen, and bad connections.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -51,7 +51,7 @@ fn host_that_is_cut_from_one_network_is_reached_by_the_other() {
     until("all networks carry again", || addresses.map(by) == [true; 4]).expect("they do");
 }
 
-/// As behind a broken switch: an open connection says nothing, and goes on when the host is back.
+/// As behind a broken switch: an open connection is silent, and continues when the host is back.
 #[test]
 fn connections_survive_a_short_cut() {
     let cluster = cluster(2);

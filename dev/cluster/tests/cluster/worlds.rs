@@ -1,4 +1,4 @@
-//! Worlds without hosts: a command alone, one that finds directories empty, one without the software of others.
+//! Worlds without hosts: a command alone, one with emptied directories, one without foreign software.
 
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
 
@@ -16,7 +16,7 @@ fn player() -> PathBuf {
     env!("CARGO_BIN_EXE_cluster").into()
 }
 
-/// What a shell prints, and how it ends.
+/// The output of a shell, and its exit code.
 fn said(mut command: Command, script: &str, argument: &Path) -> (String, Option<i32>) {
     let output = command.args(["sh", "-c", script, "sh"]).arg(argument).stderr(Stdio::inherit()).output();
     let output = output.expect("it runs");
@@ -44,7 +44,7 @@ fn nothing_of_others_is_seen_alone_but_what_is_kept() {
     assert!(numbers[0] < 10 && numbers[1] < 10, "{last}");
 }
 
-/// Whoever still holds the pipe lives.
+/// Any process that survived would still hold the pipe.
 #[test]
 fn all_of_a_world_ends_with_its_maker() {
     let mut maker = alone(&player(), &[]).expect("a world");

@@ -1,15 +1,15 @@
-//! Asks launchers of others what they do with our tools, and prints what each release does: `cargo xtask survey`.
+//! Examines how other launchers serve our tools, and prints the behaviour of each release: `cargo xtask survey`.
 //!
-//! Nothing here is right or wrong. Where a peer behaves differently from one run to the next, its answer says how often.
+//! Nothing here is right or wrong. Where a peer's behaviour varies from run to run, its answer states how often.
 
-// A survey that cannot go on says why and stops.
+// A survey that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::time::Duration;
 
 use phalanx_interop::{Ended, Job, Prterun, debian_file, lives, mpirun_4, px_binary, wheel};
 
-/// How often a question is put where chance may decide.
+/// How often a question is repeated where the answer may vary.
 const TIMES: usize = 10;
 
 struct Question {
@@ -48,7 +48,7 @@ fn version(launcher: Job) -> String {
     outcome.stdout.lines().next().unwrap_or("unknown").to_owned()
 }
 
-/// With how many launchers something is so.
+/// For how many launchers the condition holds.
 fn often(is_so: impl Fn(&Prterun) -> bool) -> String {
     let count = (0..TIMES).filter(|_| is_so(&Prterun::start(":"))).count();
     format!("{count} of {TIMES}")
@@ -68,7 +68,7 @@ fn dies(launcher: &Prterun) -> bool {
     !lives(launcher.running.pid())
 }
 
-/// Whether it serves a tool, and whether it lives on after that.
+/// Whether it serves a tool, and whether it survives that.
 fn refused() -> (&'static str, &'static str) {
     let (mpirun, uri) = mpirun_4();
     let outcome = Job::new(px_binary()).args(["ps", "--uri", &uri]).run();

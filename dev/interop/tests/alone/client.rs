@@ -1,6 +1,6 @@
 //! The client and tool functions, called from C on our headers and our library.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -23,7 +23,7 @@ fn the_client_functions_work_from_c() {
     }
 }
 
-/// With peers it is there, and tests with peers see to that.
+/// With peers installed, hwloc is there, which the tests with peers check.
 #[test]
 fn a_library_without_hwloc_says_so() {
     let outcome = px(["-n", "2"]).arg(pmix_on_ours("topology")).run().expect_code(0);
@@ -143,7 +143,7 @@ fn the_end_of_a_job_leaves_alone_a_job_of_another_dvm() {
         path("signalled"),
         path("env")
     );
-    // What is left of the rank makes its launcher look for more.
+    // The rank's remaining children make the launcher search for more.
     let rank = r#"trap : TERM; "$@"; sleep 1000 & exit 0"#;
     let tool = tool_on_ours("attach");
     let words = ["pid", &dvm.pid().to_string(), "--", "nohup", &job, "until", &path("env")];

@@ -92,7 +92,7 @@ fn the_library_speaks_only_when_it_is_asked() {
     }
     let outcome = Job::new(&program).env("PMIX_DEBUG", "1").run().expect_code(0);
     let pid = outcome.stdout.trim().rsplit(' ').next().unwrap();
-    // Only the process that has called init speaks.
+    // Only the process that has called init prints messages.
     let begins = |line: &str| line.starts_with(&format!("libpmix[{pid}] warn: "));
     assert!(outcome.stderr.lines().all(begins), "{outcome}");
     assert!(

@@ -1,4 +1,4 @@
-//! The C interface by itself: programs in C on our headers, our library and our launcher. No peer has to be installed.
+//! The C interface by itself: C programs on our headers, our library and our launcher. No peer needs to be installed.
 
 mod client;
 mod libpmix;

@@ -1,18 +1,18 @@
-//! What the libraries of OpenPMIx and Open MPI ask for while they initialize, as their releases ask it: of which rank, how, and
-//! with which type. Open MPI takes a value of another type for none.
+//! The values that the OpenPMIx and Open MPI libraries get while they initialize, as their releases request them: rank, directives
+//! and expected type. Open MPI treats a value of another type as missing.
 
 use phalanx_interop::{
     Library::{OpenMpi4, OpenMpi5, Pmix4, Pmix5},
     libpmix, mpi, pmix, px,
 };
 
-/// Who asks.
+/// The libraries that make a request.
 const OMPI4: &str = "Open MPI 4.1";
 const OMPI5: &str = "Open MPI 5.0";
 const BOTH: &str = "Open MPI 4.1 and 5.0";
 const PROGRAMS: &str = "programs";
 
-/// Who asks; the rank, the key and how it is asked for; the answer.
+/// The requesting library; the rank, the key and the directive; the answer.
 const ASKED: &[(&str, &str, &str)] = &[
     (BOTH, "all pmix.job.size plain", "PMIX_UINT32 2"),
     (BOTH, "all pmix.job.size optional", "PMIX_UINT32 2"),
@@ -45,18 +45,18 @@ const ASKED: &[(&str, &str, &str)] = &[
     (OMPI5, "all pmix.wdir optional", "PMIX_STRING of text"),
     (OMPI5, "all pmix.app.argv optional", "PMIX_STRING of text"),
     (BOTH, "all pmix.hwlocxml2 immediate", "PMIX_STRING of text"),
-    // Open MPI 4.1 asks for this one where it is linked with hwloc 1.
+    // Open MPI 4.1 requests this one when linked with hwloc 1.
     (OMPI4, "all pmix.hwlocxml1 immediate", "PMIX_STRING of text"),
-    // With a topology in shared memory they would not ask for the XML; hwloc of another version could not read it.
+    // With a topology in shared memory they would not request the XML; hwloc of another version could not read it.
     (BOTH, "all pmix.hwlocfile optional", "missing"),
     (BOTH, "all pmix.hwlocaddr optional", "missing"),
     (BOTH, "all pmix.hwlocsize optional", "missing"),
-    // Open MPI 4.1 asks for the directory of all ranks, and makes its own when it has none.
+    // Open MPI 4.1 requests the directory of all ranks, and creates its own if there is none.
     (OMPI4, "all pmix.pdir optional", "missing"),
-    // Its presence is what counts.
+    // Only its presence matters.
     (OMPI5, "all pmix.ndosub optional", "missing"),
     (OMPI5, "all pmix.dbg.inapp optional", "missing"),
-    // They compute it, and store it themselves.
+    // They compute and store it themselves.
     (BOTH, "peer pmix.locality optional", "missing"),
     (PROGRAMS, "own pmix.parent plain", "missing"),
     (PROGRAMS, "own pmix.spawned plain", "PMIX_BOOL false"),
@@ -81,8 +81,8 @@ fn keys_asked_for_in_init_are_answered() {
     }
 }
 
-/// A job has no node number. Clients of OpenPMIx that keep job data in their `hash` store answer themselves, with that of their own
-/// node, also under servers of theirs; with the shared-memory store of PRRTE's servers those of 5.0 and 6.1 find none.
+/// A job has no node number. OpenPMIx clients that keep job data in their `hash` store answer with the number of their own
+/// node, also under OpenPMIx servers; with the shared-memory store of PRRTE's servers, 5.0 and 6.1 clients find none.
 #[test]
 fn job_has_no_node_number() {
     let job = || px(["-n", "2"]).arg(pmix("asks")).args(["all:pmix.nodeid:plain", "own:pmix.nodeid:plain"]);
@@ -94,7 +94,7 @@ fn job_has_no_node_number() {
     }
 }
 
-/// To find a topology takes hwloc a hundred times as long as to read it, and more when all ranks of a node do.
+/// Detecting a topology takes hwloc a hundred times as long as reading it, and longer when all ranks of a node do it.
 #[test]
 fn mpi_ranks_do_not_look_for_the_topology() {
     for library in [OpenMpi4, OpenMpi5] {

@@ -1,6 +1,6 @@
-//! Jobs over hosts whose links are bad: slow, split, stalled, cut, or read by nobody for a while.
+//! Jobs over hosts with bad links: slow, split, stalled, cut, or not read for a while.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use phalanx_interop::{Job, Library::OpenMpi4, Outcome, Running, eventually, mpi,
 
 use crate::site::{Site, over_tcp};
 
-/// Three hosts in two networks. What the daemon of n2 says to its root goes through a relay.
+/// Three hosts in two networks. Traffic from the daemon of n2 to its root goes through a relay.
 struct BadLink {
     site: Site,
 }
 
-/// From n2 to n3, and from there to the root: on n2 the root's address is n2's own, where the relay listens.
+/// From n2 to n3, and from there to the root: on n2 the root's address is a local one, where the relay listens.
 struct Passage {
     near: Relay,
     _far: Relay,
@@ -31,7 +31,7 @@ struct Passage {
 impl BadLink {
     fn new() -> BadLink {
         let site = Site::in_networks(2);
-        // Others are not to hear of it.
+        // Other hosts must not learn of that address.
         let quiet = "echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore";
         site.host(2).run(&["sh", "-c", quiet]).expect("an option of the kernel");
         let root = format!("{}/32", site.host(1).ipv4_in(1));
@@ -42,14 +42,14 @@ impl BadLink {
         BadLink { site }
     }
 
-    /// px with two ranks on each host, whose daemons use the second network only.
+    /// px with two ranks on each host, with daemons that use the second network only.
     fn run(&self) -> Job {
         let words = "run -q --host n1:2,n2:2,n3:2 --map-by node -n 6 --launch-agent";
         let job = self.site.px(1, words).arg("sh /tmp/agent");
         job.args(["--network", "10.77.1.0/24", "--host-timeout", "9"])
     }
 
-    /// Starts it, and lets n2 come to it through a relay.
+    /// Starts the job, and lets n2 connect to it through a relay.
     fn start(&self, job: Job, weather: Weather) -> (Running, Passage) {
         let job = job.start();
         let mut port = None;
@@ -67,7 +67,7 @@ impl BadLink {
         (job, Passage { near, _far: far })
     }
 
-    /// The port at which the root waits for daemons.
+    /// The port at which the root listens for daemons.
     fn listening(&self) -> Option<u16> {
         let table = self.site.host(1).run(&["cat", "/proc/net/tcp"]).expect("the sockets of n1");
         let address = u32::from_ne_bytes(self.site.host(1).ipv4_in(1).octets());
@@ -85,7 +85,7 @@ impl BadLink {
     }
 }
 
-/// What `yes` writes.
+/// Checks the output of `yes`.
 fn expect_whole(outcome: Outcome, bytes: usize) {
     let outcome = outcome.expect_code(0);
     let line = b"word of many\n";
@@ -160,7 +160,7 @@ fn a_link_that_stays_stalled_or_broken_is_a_lost_host() {
     hosts.expect_nothing_left();
 }
 
-/// Ranks of a far host write more than anybody reads: they wait, and neither daemons nor px keep it for them.
+/// Ranks of a remote host write more than is read: they wait, and neither daemons nor px buffer it all.
 #[test]
 fn output_that_nobody_reads_holds_up_its_own_job_only() {
     let each = 16_000_000_u64;
@@ -206,7 +206,7 @@ fn output_that_nobody_reads_holds_up_its_own_job_only() {
     site.expect_nothing_left();
 }
 
-/// The processes of px on a host.
+/// The px processes on a host.
 fn px_of(site: &Site, host: usize) -> Vec<u32> {
     let program = px_binary().file_name().expect("a name").to_string_lossy().into_owned();
     let is_px = |pid: &u32| {
@@ -215,7 +215,7 @@ fn px_of(site: &Site, host: usize) -> Vec<u32> {
     site.host(host).processes().into_iter().filter(is_px).collect()
 }
 
-/// What a daemon or px takes for it at most, of 256 MB that are written.
+/// Most memory that a daemon or px may take for 256 MB of output.
 const MOST_KIB: u64 = 48 << 10;
-/// What a px takes that has begun meanwhile.
+/// Memory of a px that starts during the test.
 const BEGINNING_KIB: u64 = 32 << 10;

@@ -1,6 +1,6 @@
-//! Several programs of a shell that are one rank at the same time: on our library and on Debian's, at `px` and at `mpirun`.
+//! Several programs of a shell that are one rank at the same time: on our library and on Debian's, under `px` and `mpirun`.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use phalanx_interop::{
     px_binary,
 };
 
-/// A shell that is each rank: `$0` is the program.
+/// A shell that acts as each rank: `$0` is the program.
 fn shell(job: Job, script: &str, meeting: &Path) -> Job {
     job.args(["sh", "-c", script]).arg(pmix("clone")).with(Pmix4).env("INTEROP_MEETING", meeting)
 }
@@ -25,7 +25,7 @@ fn at_mpirun(script: &str, meeting: &Path) -> Job {
     shell(launcher.args(["--allow-run-as-root", "-n", "1"]), script, meeting)
 }
 
-/// The same with Debian's library and with ours as the ranks', and at the launcher with Debian's on both sides.
+/// The same under `px` with Debian's library and with ours in the ranks, and under mpirun with Debian's on both sides.
 fn everywhere(script: &str, check: impl Fn(Outcome)) {
     for ranks in [1, 2] {
         let meetings = [new_directory(), new_directory()];
@@ -60,7 +60,7 @@ fn two_programs_of_a_rank_run_one_after_the_other() {
     );
 }
 
-/// The shell lives, and says that all is well.
+/// The shell survives, and exits with 0.
 #[test]
 fn one_of_two_may_end_without_finalize() {
     let ends = [("leave", "go-finalize", "b"), ("die", "go-finalize", "b"), ("finalize", "go-leave", "a")];
@@ -87,7 +87,7 @@ fn the_only_program_of_a_rank_has_to_finalize() {
     let _ = outcome.expect_code(1).expect_stderr(&["exited with code 0 without finalizing PMIx"]);
 }
 
-/// What the shell leaves behind is ended with it, and the rank has finalized.
+/// The shell's remaining program is killed when it ends, and the rank has finalized.
 #[test]
 fn a_program_that_goes_on_when_its_rank_ends_is_ended() {
     for ranks in [1, 2] {

@@ -1,7 +1,7 @@
-//! The commands that talk to servers: `px ps`, `query`, `attach`, `publish`, `events`, `why`, against `px run` and the
-//! launchers of others.
+//! The commands that talk to servers: `px ps`, `query`, `attach`, `publish`, `events`, `why`, with `px run` and with other
+//! launchers.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -14,7 +14,7 @@ use phalanx_interop::{
 };
 use rustix::process::Signal;
 
-/// A command that means the server `running`: a search would find those of other tests, too.
+/// A command for the server `running`: a search would also find those of other tests.
 fn command<'a>(running: &Running, arguments: impl IntoIterator<Item = &'a str>) -> Job {
     let job = Job::new(px_binary()).args(arguments).args(["--pid", &running.pid().to_string()]);
     job.env("TMPDIR", running.tmpdir())
@@ -24,7 +24,7 @@ fn says(running: &Running, arguments: &str) -> Outcome {
     command(running, arguments.split(' ')).run()
 }
 
-/// `px attach`, whose output goes into a file.
+/// `px attach` with its output in a file.
 fn attached(running: &Running, arguments: &str, seen: &Path) -> Running {
     let attach = format!(
         "exec '{}' attach --pid {} {arguments} > {}",
@@ -35,7 +35,7 @@ fn attached(running: &Running, arguments: &str, seen: &Path) -> Running {
     Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).start()
 }
 
-/// Once `px ps` shows a line with all of these words.
+/// Waits until `px ps` shows a line with all of these words.
 fn shown(running: &Running, arguments: &str, words: &[&str]) {
     let line = |line: &str| words.iter().all(|word| line.split_whitespace().any(|w| w == *word));
     eventually("px ps shows it", || says(running, arguments).stdout.lines().any(line));
@@ -111,7 +111,7 @@ fn attach_says_what_is_missing_where_not_everything_was_kept() {
     let script = format!("seq 1 40000; until [ -e {} ]; do sleep 0.1; done; echo late", over.display());
     let running = px(["-n", "1", "sh", "-c", &script]).start();
     let job = job(&running);
-    // More than is kept has come.
+    // More output has arrived than is kept.
     running.until_said("\n40000\n");
     let attached = attached(&running, &format!("--since-start {job}"), &seen);
     eventually("what was kept is there", || fs::read(&seen).is_ok_and(|seen| seen.starts_with(b"1\n2\n")));
@@ -178,7 +178,7 @@ fn a_query_is_answered_or_says_why_not() {
     ]);
     let uri = says(&running, "query SERVER_URI").expect_code(0);
     uri.expect_stdout(&[&format!("PMIX_SERVER_URI: px-{}-{}.0;tcp4://127.0.0.1:", host(), running.pid())]);
-    // Neither is there.
+    // Neither exists.
     for question in ["SERVER_URI:NODEID=7", "QUERY_ALLOC_STATUS:ALLOC_ID=mine", "QUERY_ALLOC_STATUS"] {
         says(&running, &format!("query {question}")).expect_failure().expect_stderr(&["PMIX_ERR_NOT_"]);
     }
@@ -215,7 +215,7 @@ fn events_are_followed() {
     let running = px(["-n", "31", "--kill-on-bad-exit", "none", "sh", "-c", &script]).start();
     shown(&running, "ps", &["running"]);
     let follows = command(&running, ["events", "--code", "EVENT_PROC_TERMINATED", "--count", "1"]).start();
-    // One rank after the other fails, ever later, until that is seen by whom nobody sees listen.
+    // One rank after another fails, with growing pauses, until `events` sees it: the test cannot tell when its registration is complete.
     let mut pause = Duration::from_millis(50);
     for rank in (0..30).take_while(|_| lives(follows.pid())) {
         fs::write(gate(rank), "").expect("writing");
@@ -234,12 +234,12 @@ fn events_of_the_launcher_of_open_mpi_5_are_followed() {
         some_prterun(":", |launcher| {
             let watching = launcher.command(&[&["events", "--count", "1"][..], which].concat());
             let watching = watching.start();
-            // It counts tools as jobs.
+            // The launcher counts tools as jobs.
             let known = format!("events --pid {} --count 1", launcher.running.pid());
             if !soon(|| launcher.shows(&["ps"], &[&known])) {
                 return false;
             }
-            // The job of a tool that it counts ends, too.
+            // The job of a tool that the launcher counts also ends.
             fs::write(&launcher.over, "").expect("writing");
             watching.wait().shows(&["PMIX_EVENT_JOB_END", "PMIX_JOB_TERM_STATUS=status 3"])
         });
@@ -250,7 +250,7 @@ fn events_of_the_launcher_of_open_mpi_5_are_followed() {
 fn calls_that_publish_at_the_same_time_wait_for_each_other() {
     let running = px(["-n", "1", "sleep", "1000"]).start();
     shown(&running, "ps", &["running"]);
-    // A call that has to wait for many seconds publishes all the same, but says that nobody can withdraw it.
+    // A call that waits for many seconds publishes anyway, but prints that the data cannot be withdrawn.
     let all_wait = |round: u32| {
         let publish = |n: u32| command(&running, ["publish", &format!("k{n}.{round}=x")]).start();
         let all: Vec<Running> = (0..6).map(publish).collect();

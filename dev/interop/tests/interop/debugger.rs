@@ -1,4 +1,4 @@
-//! Debuggers hold what they spawn in init, are told when all of it is ready, and let it go.
+//! Debuggers hold spawned jobs in init, are notified when all ranks are ready, and release them.
 
 use phalanx_interop::{Job, launcher, libpmix, new_directory, pmix, pmix_tool, write_program};
 

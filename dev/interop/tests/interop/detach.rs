@@ -1,6 +1,6 @@
-//! Jobs that go on without their terminal, and are looked at later.
+//! Jobs that continue without their terminal, and are inspected later.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ fn names(dir: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// The process that runs a job. It leads the session.
+/// The process that runs a job; it leads the session.
 fn launcher(job: &str) -> Pid {
     pid(job).parse().ok().and_then(Pid::from_raw).expect("a pid")
 }
@@ -45,7 +45,7 @@ fn a_detached_job_goes_on_and_loses_no_byte() {
     let place = new_directory();
     let (tmpdir, go, ready) = (place.path().join("tmp"), place.path().join("go"), place.path().join("ready"));
     fs::create_dir(&tmpdir).expect("a directory");
-    // More than any buffer between the ranks and the reader holds.
+    // More than all buffers between the ranks and the reader can hold.
     let script = format!(
         "seq 1000000; echo aside >&2; echo $$ > {0}.new; mv {0}.new {0}; until [ -e {1} ]; do sleep 0.05; done; echo end; exit 3",
         ready.display(),
@@ -53,7 +53,7 @@ fn a_detached_job_goes_on_and_loses_no_byte() {
     );
     let (job, outcome) = detach(&tmpdir, &["-n", "1", "sh", "-c", &script]);
     assert!(job.starts_with("px-") && outcome.stderr.is_empty(), "{outcome}");
-    // Nobody has read a byte, and the rank has written all.
+    // Nothing has been read, and yet the rank has written everything.
     eventually("the rank has written", || ready.exists());
     let rank = number(&ready);
     assert_eq!(getsid(Some(rank)), Ok(launcher(&job)), "it is in a session of its own");
@@ -78,7 +78,7 @@ fn a_reader_of_attach_may_leave() {
     let sh = || Job::new("sh").args(["-c", &script]).env("TMPDIR", place.path()).run().expect_code(0);
     let outcome = sh();
     assert_eq!((&*outcome.stdout, &*outcome.stderr), ("1\n", "code 141\n"), "{outcome}");
-    // What it has not read stays for others.
+    // Output that it has not read stays for others.
     let all = at(place.path(), &["attach", &job, "--since-start"]).run().expect_code(0);
     assert_eq!(all.stdout.lines().count(), 1_000_000);
 }
@@ -95,7 +95,7 @@ fn a_job_that_has_ended_is_shown_whole_and_once() {
     assert_eq!(names(place.path()), [""; 0]);
 }
 
-/// Of each rank more than a server keeps, and lines of all ranks between each other.
+/// More from each rank than a server keeps, with lines of all ranks interleaved.
 #[test]
 fn single_ranks_of_a_detached_job_are_shown_whole() {
     let place = new_directory();
@@ -120,7 +120,7 @@ fn single_ranks_of_a_detached_job_are_shown_whole() {
     assert!(shown.stdout.lines().eq(lines(2)), "{} bytes", shown.stdout.len());
     let shown = shown.expect_stderr(&["aside 2"]);
     assert!(!shown.stderr.contains("aside 1"), "{shown}");
-    // Whoever has seen a part has not seen all: it stays.
+    // Part of the output has been shown, not all of it: the rest stays.
     let both = at(&tmpdir, &["attach", &of("1,3")]).run().expect_code(3);
     assert_eq!(both.stdout.lines().count(), 2 * 20_001);
     for rank in [1, 3] {
@@ -183,7 +183,7 @@ fn unread_output_is_removed_a_week_after_the_job() {
         names(&dir).iter().map(|name| name.split(['.', '-']).next().unwrap_or_default().to_owned()).collect()
     };
     assert_eq!(kept(), [&forgotten, &recent, &killed, &living].map(pid).into());
-    // Looking is enough.
+    // Even a failed `attach` removes what is no longer needed.
     let _ = at(place.path(), &["attach", "nobody@1"]).run().expect_failure();
     assert_eq!(kept(), [pid(&recent), pid(&living)].into());
     let _ = at(place.path(), &["attach", &recent]).run().expect_code(0).expect_lines(["hello"]);
@@ -249,7 +249,7 @@ fn a_launcher_that_was_killed_is_told_of() {
     let _ = watching.wait().expect_failure().expect_stdout(&["begun"]).expect_stderr(&["was killed"]);
 }
 
-/// In pid namespaces of their own both launchers have the same pid, and their jobs the same name.
+/// In separate pid namespaces both launchers have the same pid, and their jobs the same name.
 #[test]
 fn a_launcher_does_not_show_the_end_of_an_earlier_one() {
     let script = "px=$1; cd \"$TMPDIR\"
@@ -274,14 +274,14 @@ fn a_launcher_does_not_show_the_end_of_an_earlier_one() {
         assert_eq!(rest, ["two", "code 4"], "{second}");
         name == again
     };
-    // Threads have numbers as well, and may come in another order.
+    // Threads have pids as well, and may start in another order.
     assert!((0..20).any(|_| is_shown()), "no launcher had the pid of another");
 }
 
-/// The job goes on, and nobody who comes later takes what there is for all.
+/// The job continues, and no later reader takes output away from others.
 #[test]
 fn output_without_room_is_missed_and_told() {
-    // The launcher keeps its mount namespace, so whoever looks must be in it as well.
+    // The launcher keeps its mount namespace, so the reader must be in it as well.
     let script = "mount -t tmpfs -o size=256k none \"$TMPDIR\"; px=$1
         job=$(\"$px\" run --detach -n 1 sh -c 'echo first; seq 100000; echo aside >&2; exit 3')
         \"$px\" attach --since-start \"$job\" > \"$OUTSIDE/out\" 2> \"$OUTSIDE/err\"; echo \"code $?\"
@@ -300,11 +300,11 @@ fn output_without_room_is_missed_and_told() {
     assert!(said.contains("No space left on device"), "{said}");
     let missing = said.split_whitespace().find_map(|word| word.parse::<usize>().ok());
     let aside = if said.contains("aside\n") { 0 } else { "aside\n".len() };
-    // What px says itself is no output.
+    // px's own messages are not output.
     assert_eq!(missing, Some(all.len() - kept.len() + aside), "{said}");
 }
 
-/// However much room is missing: px says for what, and has failed by itself. Nobody has sent a signal.
+/// However much room is missing: px reports for what, and fails by itself, without a signal.
 #[test]
 fn a_job_that_nobody_would_find_is_a_failure_of_px() {
     let script = "mount -t tmpfs -o size=64k none \"$TMPDIR\"; px=$1

@@ -1,4 +1,4 @@
-//! What `cargo xtask dist` puts together works where it is put: the tree, and the Debian packages made of it.
+//! The results of `cargo xtask dist` work where they are installed: the tree, and the Debian packages made from it.
 
 #![allow(clippy::expect_used, reason = "a test that cannot go on stops")]
 
@@ -12,7 +12,7 @@ use phalanx_interop::{
     Job, debian_file, debians_libpmix_copied, needs_root, new_directory, script, workspace,
 };
 
-/// Files of `cargo xtask dist`, made now: unoptimized, which changes nothing of where they are.
+/// Files of `cargo xtask dist`, made now: unoptimized, which does not change their places.
 struct Made {
     tree: PathBuf,
     launcher: PathBuf,
@@ -41,7 +41,7 @@ fn made() -> &'static Made {
 #[test]
 fn the_tree_works_wherever_it_is_put() {
     let place = new_directory();
-    // A copy, so that nothing is found by where it was built.
+    // A copy, so that nothing is found through its build directory.
     let prefix = place.path().join("here");
     done(Command::new(debian_file("/usr/bin/cp", "coreutils")).arg("-a").arg(&made().tree).arg(&prefix));
     works(&prefix);
@@ -67,7 +67,7 @@ fn the_packages_hold_the_tree() {
     }
 }
 
-/// In a root of their own, where Debian's libpmix is as well: ours goes before it, and leaves it where it was.
+/// In a root of their own that also has Debian's libpmix: ours takes precedence over it, and leaves it in place.
 #[test]
 fn the_packages_are_installed_beside_debians_and_removed() {
     needs_root("packages are installed");
@@ -94,13 +94,13 @@ fn the_packages_are_installed_beside_debians_and_removed() {
     assert!(first_library(root.path()).ends_with("-linux-gnu/libpmix.so.2"));
 }
 
-/// A program that is compiled by what pkg-config says of the tree runs under the `px` in it, with the library in it.
+/// A program compiled with the tree's pkg-config flags runs under the tree's `px` with the tree's library.
 fn works(prefix: &Path) {
     let binary = prefix.with_extension("program");
     let mut asked = Command::new(debian_file("/usr/bin/pkg-config", "pkg-config"));
     asked.args(["--cflags", "--libs", "pmix >= 4.2"]);
     let flags = done(asked.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")));
-    // Open MPI 5.0 reads this when it is built.
+    // Open MPI 5.0 includes this file when it is built.
     let source = prefix.with_extension("c");
     let text = "#include \"src/include/pmix_frameworks.h\"\nint main(void) { return pmix_framework_names[0] != 0; }\n";
     fs::write(&source, text).expect("writing a program");
@@ -129,12 +129,12 @@ fn works(prefix: &Path) {
 
 fn dpkg(root: &Path, what: &[&str], packages: &[&PathBuf]) {
     let mut command = Command::new(debian_file("/usr/bin/dpkg", "dpkg"));
-    // The root holds nothing else, the C library of the dependencies included.
+    // The root contains nothing else, not even the C library that the packages depend on.
     command.arg(format!("--root={}", root.display())).args(["--force-depends"]).args(what).args(packages);
     done(&mut command);
 }
 
-/// Which libpmix programs of this root load.
+/// The libpmix that programs of this root load.
 fn first_library(root: &Path) -> String {
     let ldconfig = debian_file("/usr/sbin/ldconfig", "libc-bin");
     done(Command::new(ldconfig).arg("-r").arg(root));
@@ -143,7 +143,7 @@ fn first_library(root: &Path) -> String {
     line.and_then(|line| line.split(" => ").nth(1)).unwrap_or_else(|| panic!("{listing}")).to_owned()
 }
 
-/// What a command prints that must succeed.
+/// The output of a command that must succeed.
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("running {command:?}: {error}"));
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -1,6 +1,6 @@
-//! A DVM that lasts, and jobs of `px run` in it.
+//! A persistent DVM, and jobs of `px run` in it.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -23,7 +23,7 @@ fn started(dvm: Job) -> Running {
     running
 }
 
-/// What a program has written of itself.
+/// The number that a program has written to a file.
 fn number(file: &Path) -> u32 {
     let text = fs::read_to_string(file).expect("readable");
     text.trim().parse().expect("a number")
@@ -35,7 +35,7 @@ fn has_file(dir: &Path, end: &str) -> bool {
     files.any(|file| file.file_name().to_string_lossy().ends_with(end))
 }
 
-/// `px COMMAND`, looking where the DVM is.
+/// `px COMMAND`, searching in the DVM's directory.
 fn px_at(dvm: &Running, words: &[&str]) -> Job {
     Job::new(px_binary()).args(words).env("TMPDIR", dvm.tmpdir())
 }
@@ -190,7 +190,7 @@ fn job_in_a_dvm_is_reported_like_one_of_its_own_launcher() {
     stop(dvm);
 }
 
-/// However far the tool of `px run` has come with asking, when the server closes the connection.
+/// However far `px run` has come with its requests when the server closes the connection.
 #[test]
 fn job_that_ends_with_its_dvm_says_who_has_ended_it() {
     for by_signal in [false, true] {
@@ -220,7 +220,7 @@ fn job_that_ends_with_its_dvm_says_who_has_ended_it() {
     }
 }
 
-/// The limit is that of the job and of all that descend from it.
+/// The limit applies to the job and all its descendants.
 #[test]
 fn time_limit_ends_the_whole_family_of_a_job() {
     let dvm = dvm(&[]);
@@ -244,14 +244,14 @@ fn spawned_jobs_begin_with_the_environment_of_their_parents() {
     for server in [&[][..], &["--pid", &pid]] {
         let options = [&["run"], server, &["-n", "1", "-x", "GIVEN=given"]].concat();
         let run = px_at(&dvm, &options).env("OF_THE_RUN", "run").arg(pmix("spawn")).args(["sh", script]);
-        // What only one of the programs was given is its own.
+        // An environment variable for one program is not passed to the other.
         let run = run.args([":", "-n", "1", "-x", "GIVEN=given", "-x", "OF_ONE=one", "true"]);
         let _ = run.run().expect_code(0).expect_lines(["sh: 0", "run given none"]);
     }
     stop(dvm);
 }
 
-/// What a command line shows and ends with must not depend on whose node runs it.
+/// The output and exit code of a command line must not depend on which node runs it.
 #[test]
 fn command_lines_mean_the_same_in_a_dvm() {
     let dvm = dvm(&[]);
@@ -343,7 +343,7 @@ fn dry_run_in_a_dvm_sees_what_other_jobs_have_taken() {
     assert_eq!(lines[1]["procs"][0]["node_rank"], 1, "{}", dry.stdout);
     let unfit = run(&["--dry-run", "--host", "elsewhere", "-n", "1", "true"]).run().expect_failure();
     let _ = unfit.expect_stderr(&["host elsewhere is not among the 1 node of the allocation"]);
-    // Nothing was started, and nothing is remembered.
+    // Nothing was started, and nothing is recorded.
     let shown = px_at(&dvm, &["ps", "--pid", &pid, "--all"]).run().expect_code(0);
     assert!(!shown.stdout.contains("true"), "{}", shown.stdout);
     other.signal(Signal::TERM);
@@ -388,7 +388,7 @@ fn px_run_shows_what_its_ranks_have_spawned_in_a_dvm() {
         "executing /nonexist: No such file",
         "rank 0 exited with code 3",
     ]);
-    // Children go with the command that runs their parent.
+    // Children end with the command that runs their parent.
     let place = new_directory();
     let ready = place.path().join("ready");
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", ready.display());
@@ -425,7 +425,7 @@ fn the_user_ends_a_job_and_the_dvm_goes_on() {
         running.signal(signal);
         let _ = running.wait().expect_code(code).expect_stderr(&["the job was ended by"]);
     }
-    // Whose terminal goes takes the job along.
+    // The job ends with its `px run`, even if that is killed.
     let ready = place.path().join("ready");
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", ready.display());
     let running = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &script]).start();
@@ -439,7 +439,7 @@ fn the_user_ends_a_job_and_the_dvm_goes_on() {
 
 #[test]
 fn with_the_dvm_end_the_commands_whose_jobs_it_ran() {
-    // What is told of the job's end meets the end of the connection, not always in the same way.
+    // The report of the job's end and the end of the connection arrive in either order.
     for _ in 0..5 {
         let (dvm, place) = (dvm(&[]), new_directory());
         let pid = dvm.pid().to_string();
@@ -510,13 +510,13 @@ fn background_dvm_outlives_its_terminal() {
     let _ = at(&["dvm", "stop", "--pid", pid]).expect_code(0);
     let dvm = pid.parse().expect("a number");
     eventually("it has ended", || !lives(dvm));
-    // A launcher goes with the pipe of whoever has started it.
+    // A launcher ends with the pipe of the process that has started it.
     let script = "exec 3<&0; PMIX_KEEPALIVE_PIPE=3 exec \"$0\" run --stdin none -n 1 sleep 1000";
     let kept = Job::new("sh").args(["-c", script]).arg(px_binary()).run();
     let _ = kept.expect_code(143).expect_nothing_left();
 }
 
-/// `px WORDS` where the directory for temporary files has no room left.
+/// `px WORDS` with no room left in the directory for temporary files.
 fn without_room(words: &[&str]) -> Job {
     let full = "mount -t tmpfs -o size=64k none \"$TMPDIR\" && { cat /dev/zero > \"$TMPDIR/all\" 2>&-; exec \"$@\"; }";
     needs_root("a file system is mounted");
@@ -535,7 +535,7 @@ fn full_tmpdir_lets_nothing_begin_that_nobody_finds() {
         assert_eq!(outcome.stdout, "", "{outcome}");
         let _ = outcome.expect_stderr(&[why, "No space left on device"]);
     }
-    // A job at a terminal needs nobody who finds it.
+    // A job at a terminal need not be found by tools.
     let px = px_binary();
     let outcome = without_room(&["run", "-n", "1", &px.to_string_lossy(), "hello"]).run().expect_code(0);
     let outcome = outcome.expect_stdout(&["hello from rank 0 of 1"]);
@@ -548,7 +548,7 @@ fn refused_spawn_says_why_where_its_user_reads() {
     let dvm = dvm(&[]);
     let pid = dvm.pid().to_string();
     let program = pmix("spawn");
-    // Each user, however often the DVM has said it before.
+    // Each user gets the message, even if the DVM has reported it before.
     for library in ["", libpmix().to_str().expect("text")] {
         let words = ["run", "--pid", &pid, "-n", "1", program.to_str().expect("text")];
         let job = px_at(&dvm, &words).args(["require", "pmix.pset.nm", "mine", "run", "true"]);
@@ -566,7 +566,7 @@ fn a_rank_stops_the_dvm_it_names_and_no_other_server() {
     let stopped = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &stop]).run();
     let _ = stopped.expect_code(143).expect_stderr(&["the DVM was stopped by", "the job ended with it"]);
     dvm.wait().expect_code(0).expect_nothing_left();
-    // Without a name it is the rank's own server, here a launcher that ends with its job.
+    // Without a name it addresses the rank's own server, here a launcher that ends with its job.
     let stop = format!("'{}' dvm stop; echo said $?", px.display());
     let outcome = Job::new(px).args(["run", "-n", "1", "sh", "-c", &stop]).run().expect_code(0);
     let _ = outcome.expect_lines(["said 1"]).expect_stderr(&["is no DVM that lasts", "--pid"]);

@@ -1,13 +1,13 @@
-//! Ranks that break the protocol: the server says so, or drops them, and everybody else goes on working.
+//! Ranks that break the protocol: the server reports that or drops them, and all others continue.
 //!
-//! Rank 0 is `programs/hostile.py`; the other ranks work only after it has done its mischief. The launcher's memory is
-//! watched all the time.
+//! Rank 0 is `programs/hostile.py`; the other ranks start working only after its attack. The launcher's memory is
+//! watched throughout.
 
 use phalanx_interop::{Outcome, debian_file, new_directory, pmix, px, script};
 
 const FRIENDS: u32 = 3;
 
-/// What the launcher may use while somebody tries to make it use more. An ordinary job takes a fraction of it.
+/// Most memory that the launcher may use during an attack on it. An ordinary job takes a fraction of it.
 const MOST_KIB: u64 = 96 * 1024;
 
 #[test]
@@ -95,8 +95,8 @@ fn a_rank_that_connects_again_and_again() {
     mischief("connection_flood", &["closed after 128"]);
 }
 
-/// Runs one kind of mischief and checks that the others are not disturbed by it. `verdicts` are the beginnings of what
-/// the server may do about it.
+/// Runs one kind of attack and checks that the others are not disturbed. `verdicts` are the beginnings of the server's
+/// permitted reactions.
 fn mischief(name: &str, verdicts: &[&str]) -> Outcome {
     let python = debian_file("/usr/bin/python3", "python3");
     let meeting = new_directory();

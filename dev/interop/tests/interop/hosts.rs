@@ -1,7 +1,7 @@
-//! Servers in programs of others: a small host in C with every upcall, compiled against Debian's headers and against ours, on
-//! Debian's libpmix and on ours, its clients on either.
+//! Servers in foreign programs: a small host in C with every upcall, compiled against Debian's headers and against ours, on
+//! Debian's libpmix and on ours, with clients on either.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use phalanx_interop::{
     Job, debian_file, libpmix, new_directory, pmix, pmix_tool, rust_tool, script, workspace,
 };
 
-/// What every server asks of its host when `pmix_hosted` runs.
+/// The upcalls that every server makes when `pmix_hosted` runs.
 const UPCALLS: [&str; 18] = [
     "own event",
     "own get",
@@ -34,8 +34,8 @@ const UPCALLS: [&str; 18] = [
     "client_finalized",
 ];
 
-/// What ours asks besides: 4.2.2 looks after files itself, connects processes of one node without its host, and crashes when it
-/// is given output.
+/// The additional upcalls of our library: 4.2.2 monitors files itself, connects processes of one node without its host, and crashes when it
+/// gets output.
 const OURS: [&str; 10] = [
     "monitor",
     "register_events",
@@ -103,7 +103,7 @@ fn values_and_direct_modex_between_clients_of_a_host() {
 #[test]
 fn two_hosts_carry_each_others_blobs() {
     let theirs = Path::new("/nonexistent");
-    // The libraries of both hosts and of the clients.
+    // The libraries of the two hosts and of the clients.
     for (first, second, clients) in [
         (theirs, theirs, theirs),
         (theirs, theirs, libpmix()),

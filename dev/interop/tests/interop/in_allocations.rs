@@ -1,6 +1,6 @@
-//! Jobs of `px` in allocations of Slurm over several hosts: its daemons are one step, started by one `srun`.
+//! Jobs of `px` in Slurm allocations over several hosts: its daemons are one step, started by one `srun`.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -60,7 +60,7 @@ fn mpi_runs_over_an_allocation() {
     site.expect_nothing_left();
 }
 
-/// One other host is one task of srun.
+/// A single other host is one task of srun.
 #[test]
 fn an_allocation_may_have_one_other_host() {
     let site = Site::new();
@@ -79,7 +79,7 @@ fn hosts_outside_an_allocation_are_refused() {
         .expect_stderr(&["host 'n4' (--host) is not in the allocation", "SLURM_JOB_NODELIST names n1, n2"]);
 }
 
-/// Whether the step is just created, or its daemons begin.
+/// Whether the step is just being created, or its daemons are starting.
 #[test]
 fn a_start_that_is_killed_leaves_no_step() {
     let site = Site::new();
@@ -120,7 +120,7 @@ fn what_slurm_does_to_daemons_is_said() {
     let job = running();
     let cancel = "scancel $(squeue --noheader --steps --format='%i %j' | awk '$2 == \"px\" { print $1 }')";
     site.cluster.host(1).run(&["sh", "-c", cancel]).expect("scancel");
-    // Slurm kills ranks and daemons at once; px tells whichever it hears of first.
+    // Slurm kills ranks and daemons at once; px reports whichever it notices first.
     let outcome = job.wait().expect_failure();
     let of_daemon = outcome.stderr.contains("its daemon has ended: STEP ");
     let of_step = of_daemon && outcome.stderr.contains(" CANCELLED AT ");

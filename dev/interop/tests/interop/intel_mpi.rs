@@ -1,6 +1,6 @@
-//! Programs of Intel MPI, with Debian's libpmix and with ours, under our launcher, Open MPI's and Slurm.
+//! Intel MPI programs, with Debian's libpmix and with ours, under our launcher, Open MPI's and Slurm.
 //!
-//! It loads the PMIx library that a variable names; `px` sets that variable.
+//! Intel MPI loads the PMIx library that a variable names; `px` sets that variable.
 
 use phalanx_interop::{
     Job, Library::IntelMpi, SIZES, Slurm, Whose, debian_dir, debian_file, debians_libpmix_copied, host,
@@ -26,7 +26,7 @@ fn debians_under_px() {
     }
 }
 
-/// Nobody sees from outside that the program is one of MPI.
+/// From outside the program is not recognizable as an MPI program.
 #[test]
 fn a_library_loaded_by_an_interpreter_under_px() {
     let python = debian_file("/usr/bin/python3", "python3");
@@ -36,7 +36,7 @@ fn a_library_loaded_by_an_interpreter_under_px() {
     (0..2).for_each(|rank| outcome.assert_line(&format!("hello from rank {rank} of 2")));
 }
 
-/// What the user has said about the library counts.
+/// The user's choice of the library takes precedence.
 #[test]
 fn the_library_that_the_user_names_under_px() {
     let ours = libpmix().join("libpmix.so.2");
@@ -56,7 +56,7 @@ fn ours_under_the_launcher_of_open_mpi_4() {
     }
 }
 
-/// Over the network, as this release knows it: by the system's libfabric.
+/// Over the network, with the system's libfabric, as this release supports it.
 #[test]
 fn ours_in_slurmstepd_and_in_the_ranks() {
     let slurm = Slurm::start(&[Whose::Ours; 2]);
@@ -79,7 +79,7 @@ fn programs_on(hosts: &[&str], size: u32, version: &str, launch: impl Fn() -> Jo
     };
     let hello = run("hello", &[&size.to_string()]);
     let token = 10 * size;
-    // Launchers of others do not keep lines of several ranks apart, and this library writes some piece by piece.
+    // Other launchers do not keep lines of several ranks apart, and this library writes some in pieces.
     let ring = run("ring", &[]);
     let _ = ring.expect_stdout(&[&format!("ring of {size}: token {token}, expected {token}")]);
     let sums = run("allreduce", &[]);

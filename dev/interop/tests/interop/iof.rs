@@ -1,6 +1,6 @@
 //! Tools compiled against libpmix 4.2 pull the output of a running job of `px run`.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use phalanx_interop::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-/// `px run` of a shell script, whose ranks wait until the directory holds a file called `go`, once tools can find it.
+/// `px run` of a shell script, with ranks that wait until the directory contains a file called `go`, once tools can find it.
 struct Scene {
     launcher: Running,
     place: tempfile::TempDir,
@@ -40,7 +40,7 @@ impl Scene {
         self.pull_with(None, channels, rank, words)
     }
 
-    /// `library`: the folder of the one that the tool runs on; by default Debian's.
+    /// `library`: the directory of the tool's library; by default Debian's.
     fn pull_with(&self, library: Option<&Path>, channels: &str, rank: &str, words: &[&str]) -> Running {
         let (pid, nspace) = (self.launcher.pid().to_string(), self.job());
         let errors = self.errors(rank, words);
@@ -58,7 +58,7 @@ impl Scene {
         tool
     }
 
-    /// What a tool says on standard error.
+    /// The file with a tool's standard error.
     fn errors(&self, rank: &str, words: &[&str]) -> PathBuf {
         self.place.path().join(format!("tool-{rank}-{}", words.join("-").replace('/', "_")))
     }
@@ -74,7 +74,7 @@ impl Scene {
     }
 }
 
-/// The numbers in what a tool said at its end: bytes, pieces, lost bytes.
+/// The numbers in a tool's final message: bytes, pieces, lost bytes.
 fn counted(errors: &Path) -> [u64; 3] {
     let said = fs::read_to_string(errors).expect("what the tool said");
     let last = said.lines().last().unwrap_or_default();
@@ -83,7 +83,7 @@ fn counted(errors: &Path) -> [u64; 3] {
     numbers.try_into().unwrap_or_else(|_| panic!("a tool said {said}"))
 }
 
-/// 2,000 lines that say who wrote them.
+/// 2,000 lines that contain the rank of their writer.
 const LINES: &str = "for i in $(seq 2000); do echo \"rank $PMIX_RANK line $i\"; done";
 
 fn lines(rank: u32) -> String {
@@ -130,7 +130,7 @@ fn stopped_tool_stops_the_rank_then_gets_everything() {
     kill_process(stopped, Signal::STOP).expect("stopping the tool");
     scene.go();
     let launcher = scene.launcher.pid();
-    // The rank writes until nobody takes any more; then its launcher rests.
+    // The rank writes until its output is no longer taken; then its launcher is idle.
     eventually("the rank waits", || rests(launcher));
     assert!(rss_kib(launcher).expect("it runs").1 < 64 << 10, "the launcher grows");
     kill_process(stopped, Signal::CONT).expect("continuing the tool");
@@ -168,7 +168,7 @@ fn output_a_reader_missed_of_a_killed_job_goes_to_the_user() {
         scene.go();
         eventually("the rank waits, and so does who listens", || rests(pid) && rests(events.pid()));
         scene.launcher.signal(Signal::INT);
-        // The job waits for what the tool takes, until somebody insists. Nobody waits for standard error.
+        // The job waits for the tool to take its output, until a second signal. It does not wait for standard error.
         eventually("the rank is gone", || heard("PMIX_ERR_IOF_COMPLETE"));
         scene.launcher.signal(Signal::INT);
         let job = scene.job();
@@ -264,7 +264,7 @@ fn tool_that_drops_oldest_learns_how_many() {
     let waits = format!("touch {}; while ! [ -e {} ]; do sleep 0.02; done", written.display(), end.display());
     let scene = Scene::new("1", &format!("{writes}; {waits}"));
     let all = 60_000_015;
-    // While it does not read, more is written than fits between here and there.
+    // While it does not read, more is written than fits in between.
     let written = written.to_str().expect("UTF-8");
     let words = ["copy", "oldest", "cache", "65536", "slow", written, "until", &all.to_string()];
     let (tool, errors) = (scene.pull("0", &words), scene.errors("0", &words));
@@ -350,7 +350,7 @@ fn library_connects_a_spawned_job_to_the_tools_streams() {
         assert!(got.as_bytes() == input, "rank {rank} has read {} of {} bytes", got.len(), input.len());
     }
 
-    // Whoever needs no more of it lets the rest be; tags are the library's.
+    // A rank that needs no more input ignores the rest; the library adds the tags.
     let job = Job::new(pmix_tool("run")).args([&pid, "head -n 1", "1", "tag"]);
     let job = job.env("LD_LIBRARY_PATH", libpmix()).env("TMPDIR", scene.launcher.tmpdir());
     let shown = job.input(&input).run().expect_code(0).stdout;

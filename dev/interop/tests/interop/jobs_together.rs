@@ -1,6 +1,6 @@
-//! Jobs of one DVM that have nothing to do with each other, and MPI jobs that spawn others and live on after them.
+//! Unrelated jobs in one DVM, and MPI jobs that spawn others and outlive them.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs::File;
@@ -13,7 +13,7 @@ use phalanx_interop::{
 };
 use tempfile::TempDir;
 
-/// A DVM that can be found.
+/// A DVM that tools can find.
 fn dvm() -> Running {
     let place = new_directory();
     let file = place.path().join("here");
@@ -28,7 +28,7 @@ fn in_dvm(dvm: &Running, library: Library) -> Job {
     run.with(library).env("TMPDIR", dvm.tmpdir())
 }
 
-/// Two ranks of MPI that go on until they are told.
+/// Two MPI ranks that run until they are told to stop.
 fn lasting(dvm: &Running, library: Library) -> (Running, TempDir) {
     let meeting = new_directory();
     let job = in_dvm(dvm, library).arg(mpi(library, "until")).env("INTEROP_MEETING", meeting.path()).start();
@@ -49,7 +49,7 @@ fn stop(dvm: Running) {
     dvm.wait().expect_code(0).expect_nothing_left();
 }
 
-/// Jobs begin and end around others that go on, and nobody is disturbed.
+/// Jobs begin and end beside others that continue undisturbed.
 fn ends_disturb_nobody(library: Library) {
     let dvm = dvm();
     for first_ends_first in [true, false] {
@@ -76,15 +76,15 @@ fn ends_of_jobs_disturb_no_open_mpi_5_job() {
 
 /// Tests of mpi4py's own suite, with any number of ranks; each rank runs all of them.
 fn suite(library: Library, ranks: u32, file: &str, tests: &[&str]) {
-    // Its tests write scripts for their interpreter, whose name must have no blank.
+    // Its tests write scripts for their interpreter, whose path must have no blank.
     let place = new_directory();
     let venv = place.path().join("venv");
     symlink(wheel().root, &venv).expect("a link");
     let job = px(["-n", &ranks.to_string()]).arg(venv.join("bin/python")).arg("-B");
     let job = job.arg(mpi4py_tests().join(file));
-    // Jobs that were spawned reach their parents through sockets only.
+    // Spawned jobs reach their parents only through sockets.
     let job = job.with(library).env("OMPI_MCA_btl", "self,tcp").env("OMPI_MCA_btl_tcp_if_include", "lo");
-    // The wheel's mpi4py takes any Open MPI.
+    // The wheel's mpi4py works with any Open MPI.
     let job = match library {
         OpenMpi4 => job.env("LD_LIBRARY_PATH", debians_libraries()),
         _ => job,
@@ -100,7 +100,7 @@ fn debians_libraries() -> String {
     format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH)
 }
 
-/// One rank after the other child, in turn: the parent survives the end of each, and the next one starts as the first.
+/// Spawns in sequence: the parent survives the end of each child job, and the next one starts like the first.
 const SPAWN: &[&str] = &[
     "TestSpawnSingleSelf.testNoArgs",
     "TestSpawnSingleWorld.testCommSpawn",
@@ -127,7 +127,7 @@ fn pools_of_spawned_workers_come_and_go() {
     }
 }
 
-/// Both write it through their launcher: Open MPI 5 logs it.
+/// Both write it through their launcher: Open MPI 5 with a log call.
 #[test]
 fn what_mpi_abort_says_is_shown_in_a_dvm_as_without() {
     let dvm = dvm();
@@ -142,7 +142,7 @@ fn what_mpi_abort_says_is_shown_in_a_dvm_as_without() {
     stop(dvm);
 }
 
-/// All call their groups alike, and clients of 4.2 name only the group when they destruct it.
+/// All use the same group name, and 4.2 clients send only the name when they destruct it.
 #[test]
 fn groups_of_one_name_do_not_disturb_each_other() {
     let dvm = dvm();

@@ -1,8 +1,8 @@
-//! Tools that read a job's output instead of its user and are killed in the middle: what they have not passed on the user gets.
+//! Tools that read a job's output instead of its user and are killed while doing so: the user gets the output that they have not passed on.
 //!
-//! They are stopped before, so that as much as possible is on its way to them, and held by them, when they die.
+//! They are stopped first, so that as much as possible is on its way to them, and held by them, when they die.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -14,10 +14,10 @@ use phalanx_interop::{
 };
 use rustix::process::Signal;
 
-/// What may come twice: what a tool had taken and had no time to say, and what it held last.
+/// Most bytes that may come twice: output that a tool had taken but not yet acknowledged, and output that it still held.
 const MOST_TWICE: i64 = (512 << 10) + COLLECTED;
 const COLLECTED: i64 = 300_000;
-/// So long that a line comes in several pieces.
+/// Long enough for a line to come in several pieces.
 const LENGTH: usize = 30_000;
 const LINES: u64 = 400;
 
@@ -34,7 +34,7 @@ fn raw_output_of_a_killed_tool_reaches_the_user() {
     }
 }
 
-/// OpenPMIx's library tells nobody what its program has taken: what the kernel holds for a killed process is gone with it.
+/// OpenPMIx's library does not acknowledge output: bytes that the kernel holds for a killed process are lost with it.
 #[test]
 fn on_another_library_what_its_connection_held_goes_with_it() {
     let twice = raw_bytes_twice(|running, job| pull(running, job, &[]));
@@ -130,7 +130,7 @@ struct Killed {
     tool: Vec<u8>,
 }
 
-/// Kills a tool in the middle, that is when it has passed on enough of what `passed_on` counts.
+/// Kills a tool when it has passed on enough, as counted by `passed_on`.
 #[track_caller]
 fn killed(
     options: &[&str],
@@ -147,7 +147,7 @@ fn killed(
         .args(program)
         .reading(move |piece| {
             reader.lock().expect("it works").extend_from_slice(piece);
-            // The tool is to join before the ranks have ended.
+            // The tool must join before the ranks have ended.
             if !*watched.lock().expect("it works") {
                 unhurried.pause();
             }
@@ -167,8 +167,8 @@ fn killed(
     Killed { user: take(user), tool: take(got) }
 }
 
-/// How many bytes both have; if negative, how many neither has. The user has two pieces, the tool one that begins where, within
-/// `reach`, the user's first one ends.
+/// How many bytes both have; if negative, how many neither has. The user has two pieces; the tool's piece begins at most `reach`
+/// before the end of the user's first one.
 #[track_caller]
 fn twice(written: &[u8], user: &[u8], tool: &[u8], reach: usize) -> i64 {
     let first = written.iter().zip(user).take_while(|(written, seen)| written == seen).count();
@@ -179,7 +179,7 @@ fn twice(written: &[u8], user: &[u8], tool: &[u8], reach: usize) -> i64 {
     (user.len() + tool.len()) as i64 - written.len() as i64
 }
 
-/// Without what stands before lines; the last tag may be torn.
+/// Removes tags before lines; the last tag may be torn.
 fn untagged(bytes: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).expect("text");
     let whole = match text.rsplit_once('[') {
@@ -193,7 +193,7 @@ fn untagged(bytes: &[u8]) -> Vec<u8> {
         .into()
 }
 
-/// What is in `<stdout ...>TEXT</stdout>`; the last one may be torn.
+/// The text in `<stdout ...>TEXT</stdout>`; the last element may be torn.
 fn text_of_elements(bytes: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).expect("text");
     let mut plain = String::new();

@@ -1,4 +1,4 @@
-//! `px run` as a launcher of programs that may have nothing to do with PMIx: starting, streams, exit codes, surroundings.
+//! `px run` as a launcher of programs that may not use PMIx: starting, streams, exit codes, environment.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -192,7 +192,7 @@ fn works(job: Job) {
     outcome.expect_lines((0..2).map(|rank| format!("rank {rank} of 2: direct modex is right")));
 }
 
-/// Runs a line of shell in each rank.
+/// Runs a shell command in each rank.
 #[track_caller]
 fn shell(ranks: u32, script: &str) -> Outcome {
     px(["-n", &ranks.to_string(), "sh", "-c", script]).run().expect_nothing_left()

@@ -1,6 +1,6 @@
 //! Nothing is left behind: whatever happens to the launcher or its ranks, processes and files of the job disappear.
 //!
-//! The promise is two seconds; the tests wait for the condition, and say how long it took.
+//! The promise is two seconds; the tests wait for the condition, and print how long it took.
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +54,7 @@ fn two_interrupts_kill_ranks_that_ignore_one() {
     let script = "trap 'echo asked' TERM INT HUP QUIT; while :; do sleep 1000; done";
     let running = started(px(["--kill-after", "1h", "-n", "4", "sh", "-c", script]), 8);
     running.signal(Signal::INT);
-    // Signals that follow closely may count as one.
+    // Signals in close succession may count as one.
     running.until_said("asked\n");
     running.signal(Signal::INT);
     running.wait().expect_code(130).expect_nothing_left();
@@ -64,7 +64,7 @@ fn two_interrupts_kill_ranks_that_ignore_one() {
 fn daemons_that_ranks_leave_end_with_the_job() {
     let place = new_directory();
     let daemon = "echo $$ > daemon.$PMIX_RANK; sleep 1000; true";
-    // Its parents are gone, and it shares neither session nor streams with anybody.
+    // Its parents are gone, and it shares neither session nor streams with other processes.
     let script = format!(
         "cd {}; (setsid sh -c '{daemon}' </dev/null >/dev/null 2>&1 &); until [ -s daemon.$PMIX_RANK ]; do sleep 0.01; done",
         place.path().display()
@@ -96,7 +96,7 @@ fn daemons_without_environment_end_with_their_job() {
     assert_eq!(left, [0; 0]);
 }
 
-/// Whoever was there before px was its process is none of its business.
+/// Children that the process had before it became px must be left alone.
 #[test]
 fn children_that_a_launcher_has_inherited_live_on() {
     let place = new_directory();
@@ -118,7 +118,7 @@ fn nobody_reading_the_output_ends_the_job() {
     job.run().expect_code(0).expect_lines(["y"]).expect_nothing_left();
 }
 
-/// Kills the launcher alone and waits until everything of the job is gone.
+/// Kills only the launcher and waits until everything of the job is gone.
 fn kill_the_launcher(running: Running) {
     let (mark, tmpdir) = (running.mark().to_owned(), running.tmpdir().to_owned());
     running.signal(Signal::KILL);
@@ -129,20 +129,20 @@ fn kill_the_launcher(running: Running) {
     running.wait().expect_nothing_left();
 }
 
-/// Starts a job and waits until this many processes besides the launcher live.
+/// Starts a job and waits until this many processes run, besides the launcher.
 fn started(job: Job, processes: usize) -> Running {
     let running = job.start();
     let pid = running.pid();
     eventually("the ranks run", || {
         let of_the_job = survivors(running.mark());
-        // Who has not reached its program yet still has the launcher's command line.
+        // A process that has not executed its program yet still has the launcher's command line.
         let ranks = of_the_job.iter().filter(|(process, line)| *process != pid && !is_launcher(line));
         ranks.count() >= processes
     });
     running
 }
 
-/// The launcher's own helper shows a command line of its own.
+/// The launcher's helper has a command line of its own.
 fn is_launcher(line: &str) -> bool {
     line.starts_with("px") || line.contains("px run")
 }

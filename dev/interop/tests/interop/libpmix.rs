@@ -1,6 +1,6 @@
-//! Our `libpmix.so.2` in C programs that were compiled for others, under our launcher and under theirs.
+//! Our `libpmix.so.2` in C programs compiled for other libraries, under our launcher and under others.
 //!
-//! The programs of `programs/` are compiled against Debian's headers. `tests/alone` has those that need nobody else's.
+//! The programs of `programs/` are compiled against Debian's headers. `tests/alone` has those that need only our own.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn headers_have_the_macros_of_all_releases() {
         ["4.2", "5.0", "6.1"].iter().any(|release| releases.contains(&format!("\"{release}\"")))
     };
     let entries = data.split("\n[[").filter_map(|entry| entry.strip_prefix("macro]]\n")).filter(is_public);
-    // A function of ours, called in the same way.
+    // A function in our library, called in the same way.
     let names = entries.filter_map(|entry| entry.lines().find_map(|line| line.strip_prefix("name = ")));
     let mut names: Vec<&str> =
         names.map(|name| name.trim_matches('"')).filter(|name| *name != "PMIx_Heartbeat").collect();

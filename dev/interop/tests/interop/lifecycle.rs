@@ -1,10 +1,10 @@
-//! Tools hear of the life of the jobs that they have spawned (the standard's *Tracking the job lifecycle*).
+//! Tools are notified of the life of their spawned jobs (the standard's *Tracking the job lifecycle*).
 
 use phalanx_interop::Library::{Pmix4, Pmix5};
 use phalanx_interop::{Job, libpmix, pmix_tool, px_binary};
 use rustix::process::Signal;
 
-/// What the tool says of the events that it has heard, on libpmix 4.2, 5.0 and ours, is this.
+/// Checks the tool's report of its events, on libpmix 4.2, 5.0 and ours.
 fn expect_heard(part: &str, expected: &[&str]) {
     let tool = || Job::new(pmix_tool("lifecycle"));
     let ours = tool().env("LD_LIBRARY_PATH", libpmix());
@@ -19,7 +19,7 @@ fn expect_heard(part: &str, expected: &[&str]) {
     }
 }
 
-/// A process of a job may end before the last one runs: what comes between the first and the last event is sorted.
+/// A process of a job may end before the last one runs: the lines between the first and the last event are sorted.
 fn by_job<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Vec<&'a str>> {
     let lines: Vec<&str> = lines.collect();
     let jobs = lines.split_inclusive(|line| line.starts_with("job end"));

@@ -1,6 +1,6 @@
 //! Links between daemons over real interfaces of several hosts. (Hostile peers and bad networks are tested beside the code.)
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ fn cluster(networks: usize) -> Cluster {
     Cluster::start_with(&Options { networks, ..Options::new(2) }).expect("a cluster")
 }
 
-/// Daemon 0, on a host: it says where it is reached in these networks, and gives back what it is sent until the link ends.
+/// Daemon 0, on a host: it sends its addresses in these networks to `tell`, and echoes data until the link ends.
 fn echo(host: &Host, networks: &[&str], tell: &Sender<Candidates>) {
     host.enter_network().expect("entering the network");
     let wanted: Vec<Network> = networks.iter().map(|text| text.parse().expect("a network")).collect();
@@ -40,7 +40,7 @@ fn echo(host: &Host, networks: &[&str], tell: &Sender<Candidates>) {
     block_on(body).expect("an event loop");
 }
 
-/// Daemon 1, on a host: it calls daemon 0, tells where that has answered, and echoes what it is told to.
+/// Daemon 1, on a host: it calls daemon 0, reports the address that has answered, and sends each word and waits for its echo.
 fn caller(host: &Host, at: Candidates, answered: &Sender<SocketAddr>, words: &Receiver<&'static str>) {
     host.enter_network().expect("entering the network");
     let body = async {
@@ -50,7 +50,7 @@ fn caller(host: &Host, at: Candidates, answered: &Sender<SocketAddr>, words: &Re
             Some(LinkEvent::Up { at, .. }) => answered.send(at).expect("the test goes on"),
             other => panic!("{other:?}"),
         }
-        // The test waits for each word, so nothing else happens on this thread meanwhile.
+        // The test waits for each word, so nothing else happens on this thread in the meantime.
         while let Ok(word) = words.recv() {
             links.send(NodeId(0), word.as_bytes().to_vec()).expect("a link");
             let mut heard = Vec::new();
@@ -70,8 +70,8 @@ fn caller(host: &Host, at: Candidates, answered: &Sender<SocketAddr>, words: &Re
     block_on(body).expect("an event loop");
 }
 
-/// Makes a link from n2 to n1. `between` is called when n1 has said where it is; `then` when the link stands: with where n1 has
-/// answered, and with something that sends words there and back.
+/// Makes a link from n2 to n1. `between` gets the addresses of n1; `then` runs when the link is up, with the address that has
+/// answered, and with a function that sends words there and back.
 fn linked(
     cluster: &Cluster,
     networks: &[&str],
@@ -144,7 +144,7 @@ fn link_stays_in_the_network_that_was_named() {
     }
 }
 
-/// Whether a silent daemon is lost is for others to decide: a link that was cut for a while goes on.
+/// Others decide whether a silent daemon is lost: a link survives a short cut.
 #[test]
 fn link_goes_on_after_a_short_cut() {
     let cluster = cluster(1);

@@ -3,7 +3,7 @@
 //! `PHALANX_LOADS=full` runs the loads in full: 1 GiB from one rank, 16 x 64 MiB, 8 x 10^6 lines, a reader that stops for
 //! 20 seconds, 1 GiB of input to one rank and 256 MiB to eight. Otherwise a sixteenth of each.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -37,7 +37,7 @@ fn stream() -> PathBuf {
     bench(Library::Nothing, "stream")
 }
 
-/// `px run` of so many ranks of the program, with options of px in front of it.
+/// `px run` with this many ranks of the program, preceded by options of px.
 fn run(ranks: u32, options: &[&str], arguments: &[String]) -> Job {
     let ranks = ranks.to_string();
     px(["-n", &ranks]).args(options).arg(stream()).args(arguments).deadline(if in_full() { 580 } else { 300 })
@@ -67,7 +67,7 @@ impl Gate {
     }
 }
 
-/// Somebody who checks lines in another thread.
+/// Checks lines on another thread.
 #[derive(Clone)]
 struct Checked(Arc<Mutex<Lines>>);
 
@@ -142,7 +142,7 @@ fn a_reader_that_stops_stops_the_ranks_and_nothing_is_lost() {
     checked.expect(count);
 }
 
-/// Writes blocks as fast as they are taken, and tells how many bytes were.
+/// Writes blocks as fast as they are taken, and counts the bytes.
 fn feed(bytes: u64, gone: Arc<AtomicU64>) -> impl FnOnce(ChildStdin) + Send {
     move |mut pipe| {
         let (blocks, mut piece) = (Blocks::default(), Vec::new());
@@ -157,7 +157,7 @@ fn feed(bytes: u64, gone: Arc<AtomicU64>) -> impl FnOnce(ChildStdin) + Send {
     }
 }
 
-/// What every rank says that has read all of it.
+/// Checks the final lines of ranks that have read everything.
 #[track_caller]
 fn expect_read(outcome: &Outcome, ranks: &[u32], bytes: u64) {
     for rank in ranks {
@@ -179,7 +179,7 @@ fn input_reaches_one_rank_and_eight() {
 
 #[test]
 fn closed_input_of_a_rank_does_not_block_others() {
-    // Rank 1 ends at once, rank 2 closes its input and lives on until rank 0 has read everything.
+    // Rank 1 ends at once, rank 2 closes its input and stays until rank 0 has read everything.
     let place = phalanx_interop::new_directory();
     let done = place.path().join("done");
     let script = format!(
@@ -212,7 +212,7 @@ fn slow_rank_slows_its_input_down() {
     expect_read(&expect_small(running.wait()), &[0, 1], bytes);
 }
 
-/// Fails unless this is one piece of what `rank` writes: nothing missing inside it, nothing twice, nothing else.
+/// Fails unless this is one contiguous piece of `rank`'s output: nothing missing inside it, nothing twice, nothing else.
 #[track_caller]
 fn expect_contiguous(piece: &[u8], rank: u32) {
     let text = std::str::from_utf8(piece).expect("text");
@@ -240,7 +240,7 @@ fn tools_that_join_and_leave_disturb_nobody() {
     let running = run(2, &[], &arguments)
         .reading(move |piece| {
             reader.feed(piece);
-            // Leaves the machine to those who join.
+            // Leaves the processors to the joining tools.
             std::thread::sleep(Duration::from_millis(1));
         })
         .start();
@@ -279,7 +279,7 @@ fn slow_reader_gets_everything_in_small_memory() {
             closed.pass();
             let mut checked = reader.lock().expect("it works");
             checked.feed(piece);
-            // As a terminal would that scrolls.
+            // Like a scrolling terminal.
             if checked.bytes < 4 << 20 {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -305,7 +305,7 @@ fn killed_copying_tool_costs_the_user_nothing() {
     let running = run(1, &[], &blocks(bytes))
         .reading(move |piece| {
             reader.lock().expect("it works").feed(piece);
-            // The tool is to join before the rank has ended.
+            // The tool must join before the rank has ended.
             if watched.load(Ordering::Relaxed) == 0 {
                 unhurried.pause();
             }

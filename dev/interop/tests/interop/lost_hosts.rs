@@ -1,6 +1,6 @@
-//! Jobs over three hosts of which one is lost: what is said of it, and how jobs go on that may.
+//! Jobs over three hosts, one of which is lost: the message about it, and how tolerant jobs continue.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use phalanx_interop::{
@@ -10,12 +10,12 @@ use phalanx_interop::{
 
 use crate::site::Site;
 
-/// Has the daemon of the host n2 ended.
+/// Kills the daemon of the host n2.
 fn kill_second(site: &Site) {
     site.host(2).run(&["pkill", "-KILL", "-x", "px"]).expect("pkill");
 }
 
-/// Which host was lost, why, and who was there.
+/// Checks the message: the lost host, the reason, and its ranks.
 fn expect_said(outcome: Outcome, why: &str) -> Outcome {
     let line =
         outcome.stderr.lines().find(|line| line.contains("node n2 was lost, and with it ranks 1, 4: "));
@@ -48,7 +48,7 @@ fn the_end_of_a_job_says_which_host_was_lost_and_why() {
     site.expect_nothing_left();
 }
 
-/// The ranks of the others hear of it, calls that waited for those of n2 end, and the others go on.
+/// The remaining ranks are notified, calls that waited for ranks of n2 end, and the others continue.
 fn expect_survivors(outcome: Outcome, why: &str) {
     for rank in [0, 2, 3, 5] {
         outcome.assert_line(&format!("rank {rank} of 6: went on without the lost"));
@@ -75,7 +75,7 @@ fn a_job_that_may_goes_on_without_a_lost_daemon() {
     (0..6).for_each(|rank| job.until_said(&format!("rank {rank} waits")));
     kill_second(&site);
     expect_survivors(job.wait().expect_code(1), "its daemon has ended");
-    // So does the DVM.
+    // The DVM continues, too.
     let words = format!("run -q --nspace {name} --map-by node -n 4 hostname");
     let outcome = site.px(1, &words).run().expect_code(0);
     outcome.expect_lines(["n1", "n1", "n3", "n3"].map(str::to_owned));

@@ -1,4 +1,4 @@
-//! Programs of others on our server and our library: one file per subject, one binary, so that it is linked once.
+//! Foreign programs on our server and our library: one file per subject, one binary, so that it is linked once.
 
 mod asked;
 mod bad_links;

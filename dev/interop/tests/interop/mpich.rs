@@ -1,6 +1,6 @@
-//! Programs of an MPI library without a PMIx client: px says so, instead of running N worlds of one rank each.
+//! Programs of an MPI library without a PMIx client: px reports that, instead of running N worlds of one rank each.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -34,7 +34,7 @@ fn mpich_inside_mpi4py_is_recognized() {
     ended(job, "lib/libmpi.so.12");
 }
 
-/// It is not ended, because the script may want such worlds.
+/// It is not killed, because the script may want such worlds.
 #[test]
 fn mpich_inside_mpi4py_below_a_script_gets_a_line() {
     let place = new_directory();
@@ -84,7 +84,7 @@ fn mpich_inside_mpi4py_is_recognized_in_a_dvm() {
     let _ = dvm.wait().expect_code(0).expect_nothing_left();
 }
 
-/// Releases of MPICH that notice it themselves may be faster than px.
+/// MPICH releases that notice it themselves may be faster than px.
 #[test]
 fn a_hello_world_of_mpi4py_on_mpich_does_not_succeed() {
     let job = px(["-n", "2"]).arg(mpich_wheel().python()).args(["-m", "mpi4py.bench", "helloworld"]);
@@ -97,7 +97,7 @@ fn refused(program: &Path) {
     outcome.expect_stderr(&["MPICH", "PMIx", "mpi_hello"]).expect_nowhere("hello from rank");
 }
 
-/// The ranks would go on for ever.
+/// The ranks would run forever.
 fn ended(job: Job, library: &str) {
     let outcome = job.run().expect_code(1);
     outcome.expect_stderr(&[

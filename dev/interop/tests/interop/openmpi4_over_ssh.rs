@@ -1,4 +1,4 @@
-//! The control for everything over several hosts: Debian's mpirun, whose daemons come up by ssh, over hosts of this machine.
+//! The control for all tests over several hosts: Debian's mpirun, with daemons started by ssh, over simulated hosts.
 
 use phalanx_cluster::{Cluster, Ssh};
 use phalanx_interop::mpi_programs::{expect_allreduce, expect_hello_on, expect_ring};
@@ -22,7 +22,7 @@ fn mpirun_over_three_hosts() {
     assert!(failed.stderr.contains("exit code"), "{failed}");
 }
 
-/// Signals reach mpirun on its host, and mpirun its daemons.
+/// Signals reach mpirun on its host, and mpirun forwards them to its daemons.
 #[test]
 fn ranks_end_on_all_hosts_when_mpirun_is_told_to_stop() {
     let cluster = Cluster::start(3).expect("a cluster");

@@ -1,4 +1,4 @@
-//! Programs compiled with Open MPI 5.0 of the Python wheel, running on the libpmix 5.0 inside it; and mpi4py above it.
+//! Programs compiled with the Python wheel's Open MPI 5.0, running on the libpmix 5.0 inside it; and mpi4py on top of it.
 
 use std::ffi::OsStr;
 

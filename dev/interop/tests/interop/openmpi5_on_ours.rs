@@ -1,6 +1,6 @@
-//! Programs of Open MPI 5.0 of the Python wheel, and Debian's Python module, with our library in their ranks.
+//! Programs of the Python wheel's Open MPI 5.0, and Debian's Python module, with our library in their ranks.
 //!
-//! The wheel's launcher links private symbols of OpenPMIx: it stays on its own library.
+//! The wheel's launcher links private symbols of OpenPMIx, so it stays on its own library.
 
 use phalanx_interop::{Job, Library::OpenMpi5, SIZES, debian_file, libpmix, mpi_programs, px, script, wheel};
 

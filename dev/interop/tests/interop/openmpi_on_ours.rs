@@ -6,7 +6,7 @@ use phalanx_interop::{
     SIZES, debian_dir, debian_file, libpmix, mpi, mpi_programs, pmix, px,
 };
 
-/// Whose libpmix a process loads.
+/// The libpmix that a process loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Side {
     Theirs,

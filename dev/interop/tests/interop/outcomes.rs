@@ -1,6 +1,6 @@
-//! A call that waits for other ranks ends alike on one host and over two, and alike for clients of every release.
+//! A call that waits for other ranks ends in the same way on one host and over two, and for clients of every release.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const LOST_CONNECTION: i32 = -61;
 const NOT_FOUND: i32 = -46;
 const GROUP_CONSTRUCT_ABORT: i32 = -165;
 
-/// The call, what rank 1 does, how the calls of ranks 0, 2 and 3 end, and how its own.
+/// The call, the behaviour of rank 1, the result for ranks 0, 2 and 3, and the result for rank 1.
 const OUTCOMES: [(&str, &str, i32, Option<i32>); 21] = [
     ("fence", "late", SUCCESS, Some(SUCCESS)),
     ("fence", "never", TIMEOUT, None),
@@ -44,7 +44,7 @@ const OUTCOMES: [(&str, &str, i32, Option<i32>); 21] = [
     ("get", "fails", NOT_FOUND, None),
 ];
 
-/// Over two, rank 3 is where rank 1 is.
+/// Over two hosts, rank 3 is on the host of rank 1.
 const HOSTS: [&str; 2] = ["n1:4", "n1:2,n2:2"];
 
 #[test]
@@ -65,7 +65,7 @@ fn calls_end_alike_on_each_host_and_with_each_library() {
                 };
                 (call, fate, [Some(*others), *one, Some(*others), Some(*others)], job.start(), place)
             });
-            // Some at a time: they wait for each other most of the time.
+            // Some run at a time, since they are mostly waiting.
             let mut started = started.peekable();
             while started.peek().is_some() {
                 let some: Vec<_> = started.by_ref().take(AT_A_TIME).collect();

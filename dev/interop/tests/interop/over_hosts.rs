@@ -1,6 +1,6 @@
-//! Jobs of `px` over three hosts that are made on this machine, with ssh between them.
+//! Jobs of `px` over three hosts simulated on this machine, with ssh between them.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fmt::Write as _;
@@ -75,7 +75,7 @@ fn mpi_jobs(library: Library) {
     site.expect_nothing_left();
 }
 
-/// Parents and the children that they have spawned.
+/// Parents and their spawned children.
 fn expect_family(outcome: &Outcome, parents: usize) {
     let lines = |who: &str| outcome.stdout.lines().filter(|line| line.starts_with(who)).count();
     assert!(lines("parent") == parents && lines("child") > 0, "{outcome}");
@@ -209,7 +209,7 @@ fn hosts_that_fail_are_named_or_left_out() {
     site.expect_nothing_left();
 }
 
-/// Whoever is killed takes the ranks on all hosts with it.
+/// When px or a daemon is killed, the ranks on all hosts end with it.
 #[test]
 fn nothing_is_left_when_px_or_a_daemon_is_killed() {
     let site = Site::new();

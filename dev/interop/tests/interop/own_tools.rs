@@ -1,6 +1,6 @@
-//! Tools of ours, in Rust and in C on our `libpmix.so.2`: at `px run`, and at the launchers of others.
+//! Tools of ours, in Rust and in C on our `libpmix.so.2`: at `px run`, and at other launchers.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -108,7 +108,7 @@ fn a_tool_that_finds_nobody_says_where_it_looked() {
     let place = new_directory();
     let (dir, host) = (place.path().display().to_string(), host());
     let file = format!("{dir}/none");
-    // A process that is no server: tools look below `/tmp` as well, where a container's first process may be one.
+    // A process that is not a server: tools search below `/tmp` as well, where a container's first process may be one.
     let me = std::process::id();
     let cases: [(&str, Vec<String>); 9] = [
         (
@@ -135,7 +135,7 @@ fn a_tool_that_finds_nobody_says_where_it_looked() {
     }
     let both = tool(place.path(), &["pmix.srvr.uri=a", "pmix.tcp.uri=b", "--"]).expect_failure();
     let _ = both.expect_stdout(&["pmix.tcp.uri", "only one of them can be given"]);
-    // Where it is not needed, none is.
+    // A server that is not required may be missing.
     let alone = tool(place.path(), &["pmix.tool.nocon", "--", "me", "servers"]).expect_code(0);
     let _ = alone.expect_stdout(&[&format!("me tool-{host}-"), "servers \n"]);
     let optional = ["pmix.cnct.sys", "pmix.tool.conopt", "pmix.tool.mretries=0", "--", "me"];
@@ -145,10 +145,10 @@ fn a_tool_that_finds_nobody_says_where_it_looked() {
 #[test]
 fn a_named_server_is_the_one_or_none() {
     let launcher = launcher(2);
-    // The search would find it, but another one was named.
+    // The search would find this server, but the tool names another one.
     let outcome = tool(launcher.tmpdir(), &["pmix.srv.nspace=other", "pmix.tool.mretries=0", "--"]);
     let _ = outcome.expect_failure().expect_stdout(&["tool.other"]);
-    // With the system server first, a search goes on. In /tmp it would find servers of others, which may end just now.
+    // With the system server first, a search continues. In /tmp it would find other servers, which may be ending.
     let below = format!("pmix.srvr.tmpdir={}", launcher.tmpdir().display());
     let _ = tool(launcher.tmpdir(), &["pmix.cnct.sys.first", &below, "--", "query"])
         .expect_code(0)
@@ -199,7 +199,7 @@ fn our_tools_attach_to_prterun_of_open_mpi_5() {
     });
 }
 
-/// Debian's mpirun 4.1 has no hook for tools: its libpmix refuses them, and then it crashes, whoever's tool it was.
+/// Debian's mpirun 4.1 has no upcall for tools: its libpmix refuses any tool, and then crashes.
 #[test]
 fn mpirun_4_refuses_tools_and_ours_say_so() {
     let (mpirun, uri) = mpirun_4();

@@ -1,6 +1,6 @@
-//! The commands of `px` at the launchers of others: what they do there, and what these refuse.
+//! The commands of `px` at other launchers: what works there, and what they refuse.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use phalanx_interop::{Ended, Job, mpirun_4, px_binary, some_prterun, soon};
@@ -30,7 +30,7 @@ fn commands_work_at_prterun_as_far_as_it_serves_them() {
     });
 }
 
-/// Exits as it does in a DVM of its own, and says which limit it was.
+/// It exits as in a DVM of its own, and names the limit.
 #[test]
 fn a_time_limit_ends_a_job_at_prterun_with_124() {
     some_prterun(":", |launcher| {
@@ -42,7 +42,7 @@ fn a_time_limit_ends_a_job_at_prterun_with_124() {
     });
 }
 
-/// PRRTE would pass over what it does not know.
+/// PRRTE would ignore options that it does not know.
 #[test]
 fn prterun_is_not_asked_for_what_only_px_can_do() {
     some_prterun(":", |launcher| {
@@ -57,7 +57,7 @@ fn prterun_is_not_asked_for_what_only_px_can_do() {
     });
 }
 
-/// As messages call it.
+/// The name used in messages.
 fn name_of(option: &[&str]) -> String {
     match option {
         ["--display", _] => "--display".to_owned(),
@@ -65,11 +65,11 @@ fn name_of(option: &[&str]) -> String {
     }
 }
 
-/// Debian's mpirun 4.1 serves no tools.
+/// Debian's mpirun 4.1 refuses tools.
 #[test]
 fn mpirun_4_refuses_every_command_and_they_say_why() {
     for command in [&["ps"][..], &["query", "QUERY_NAMESPACES"], &["run", "true"]] {
-        // It does not survive the refusal.
+        // It does not survive refusing a tool.
         let (mpirun, uri) = mpirun_4();
         let (name, rest) = command.split_first().expect("a command");
         let outcome = Job::new(px_binary()).args([name, "--uri", &uri]).args(rest).run();

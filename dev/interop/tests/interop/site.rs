@@ -1,6 +1,6 @@
-//! Hosts that are made on this machine, with ssh between them, for the tests of `px` over several hosts.
+//! Hosts simulated on this machine, with ssh between them, for the tests of `px` over several hosts.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -33,17 +33,17 @@ impl Site {
         self.cluster.host(number)
     }
 
-    /// A command of px on the host n1, or another.
+    /// A px command on a host.
     pub(crate) fn px(&self, host: usize, words: &str) -> Job {
         Job::on(self.host(host), px_binary()).args(words.split_whitespace())
     }
 
-    /// A job with so many ranks, one after the other on each host.
+    /// A job with this many ranks, mapped by node.
     pub(crate) fn run(&self, ranks: u32) -> Job {
         self.px(1, &format!("run -q --host n1:2,n2:2,n3:2 --map-by node -n {ranks}"))
     }
 
-    /// A DVM over these hosts that waits for jobs, and its name.
+    /// A DVM over these hosts, ready for jobs, and its name.
     pub(crate) fn dvm(&self, hosts: &str) -> (Running, String) {
         let dvm = self.px(1, &format!("dvm start --host {hosts}")).start();
         dvm.until_said("is ready");
@@ -51,7 +51,7 @@ impl Site {
         (dvm, name)
     }
 
-    /// Programs of this name that run on each host.
+    /// How many processes of this name run on each host.
     pub(crate) fn count(&self, name: &str) -> Vec<usize> {
         let is_named = |pid: &u32| {
             let known = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Site {
         self.cluster.hosts().iter().map(on).collect()
     }
 
-    /// Of px and of its jobs nothing is left on any host, neither processes nor files.
+    /// Nothing of px and its jobs is left on any host, neither processes nor files.
     pub(crate) fn expect_nothing_left(&self) {
         let nothing =
             || self.count("px") == [0; 3] && self.count("sleep") == [0; 3] && self.files().is_empty();
@@ -78,7 +78,7 @@ impl Site {
     }
 }
 
-/// Between hosts over TCP, and on each host in memory that the host has.
+/// TCP between hosts, and on each host shared memory of its own.
 pub(crate) fn over_tcp(job: Job, library: Library) -> Job {
     let job = job.with(library);
     match library {

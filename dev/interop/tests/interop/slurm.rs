@@ -12,7 +12,7 @@ use phalanx_interop::{
 const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
 const THEIRS: &str = "OpenPMIx 4.2";
 
-/// The control: what works without us.
+/// The control: what works without our library.
 #[test]
 fn debians_library_everywhere() {
     let slurm = Slurm::start(&[Whose::Debians; 4]);
@@ -39,7 +39,7 @@ fn debians_in_every_slurmstepd_and_ours_in_the_ranks() {
     everything(&slurm, &libpmix().display().to_string(), &[OURS; 8]);
 }
 
-/// What the ranks of one node commit, those of the others get, whoever their servers are.
+/// Values committed by the ranks of one node reach those of the others, whichever library their servers use.
 #[test]
 fn both_in_one_job() {
     let slurm = Slurm::start(&[Whose::Ours, Whose::Debians, Whose::Ours, Whose::Debians]);
@@ -50,7 +50,7 @@ fn both_in_one_job() {
     programs(&slurm, &spread, "", 8);
 }
 
-/// Of the Python wheel, with the OpenPMIx 5.0 in it and with ours.
+/// Programs of the Python wheel, with its OpenPMIx 5.0 and with ours.
 #[test]
 fn ranks_of_open_mpi_5() {
     let slurm = Slurm::start(&[Whose::Ours, Whose::Ours]);
@@ -70,7 +70,7 @@ fn ranks_of_open_mpi_5() {
     }
 }
 
-/// Slurm's messages carry tokens of munge, and PMIx libraries that know munge find it as well.
+/// Slurm's messages carry munge tokens, and PMIx libraries that support munge find it as well.
 #[test]
 fn jobs_that_munge_vouches_for() {
     let slurm = Slurm::start_with_munge(&[Whose::Ours, Whose::Debians]);
@@ -91,7 +91,7 @@ fn everything(slurm: &Slurm, library: &str, whose: &[&str; 8]) {
     }
 }
 
-/// The words of `srun` begin with the number of hosts.
+/// The arguments of `srun` begin with the number of hosts.
 fn programs(slurm: &Slurm, arguments: &[&str], library: &str, ranks: u32) {
     let used = slurm.hosts().iter().map(Host::name).take(arguments[1].parse().unwrap_or_default());
     let hosts: Vec<&str> = used.collect();
@@ -108,7 +108,7 @@ fn programs(slurm: &Slurm, arguments: &[&str], library: &str, ranks: u32) {
     checked(slurm, exchange).expect_lines((0..ranks).map(line));
 }
 
-/// The library that the ranks load, if it is not the one that stands where Debian's does on their node.
+/// `library`: what the ranks load, if not the library in Debian's place on their node.
 fn on(job: Job, library: &str) -> Job {
     if library.is_empty() { job } else { job.env("LD_LIBRARY_PATH", library) }
 }
@@ -130,8 +130,8 @@ fn checked(slurm: &Slurm, outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// Slurm is told of ranks, not of the programs of a shell that are one. (With Debian's library in slurmstepd, what the second program
-/// puts reaches nobody on other nodes, and one that leaves without finalize costs the job.)
+/// Slurm knows only ranks, not the programs of a shell that form one. (With Debian's library in slurmstepd, values put by the second program
+/// do not reach other nodes, and one that leaves without finalize ends the job.)
 #[test]
 fn ranks_that_are_several_programs() {
     let slurm = Slurm::start(&[Whose::Ours; 2]);
@@ -148,7 +148,7 @@ fn ranks_that_are_several_programs() {
     run(script).expect_lines((0..2).map(|rank| line(rank, "b")));
 }
 
-/// What goes wrong, and what Slurm's plugin does not offer, ends with our library as it does with Debian's.
+/// Failures, and requests that Slurm's plugin does not support, end with our library as with Debian's.
 #[test]
 fn failures_end_alike() {
     for whose in [Whose::Debians, Whose::Ours] {
@@ -157,7 +157,7 @@ fn failures_end_alike() {
             let job = slurm.srun(&["-N", "2", "-n", "4", "--kill-on-bad-exit=1"]);
             job.arg(mpi(OpenMpi4, program)).run()
         };
-        // srun returns the largest code, which may be that of a rank that it has ended because of this one.
+        // srun returns the largest code, which may be that of a rank that it has killed because of this one.
         let exit = run("exit3").expect_failure();
         assert!(exit.stderr.contains("task 3: Exited with exit code 3"), "{exit}");
         let abort = run("abort").expect_failure().expect_lines(["rank 3 aborts"]);

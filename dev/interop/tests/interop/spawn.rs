@@ -1,6 +1,6 @@
-//! Ranks that spawn jobs: what they are told, what of their words is carried out, and what of it is not.
+//! Ranks that spawn jobs: the answers that they get, which of their directives are carried out, and which are not.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -13,13 +13,13 @@ use phalanx_interop::{
 };
 use rustix::process::Signal;
 
-/// One rank that does what the words say, on OpenPMIx's library and on ours.
+/// One rank that follows these instructions, on OpenPMIx's library and on ours.
 fn spawners(words: &[&str]) -> [Job; 2] {
     let job = || px(["-n", "1"]).arg(pmix("spawn")).args(words);
     [job(), job().env("LD_LIBRARY_PATH", libpmix())]
 }
 
-/// What it said on standard output, in its order.
+/// The lines of its standard output, in order.
 fn lines(outcome: &Outcome) -> Vec<&str> {
     outcome.stdout.lines().collect()
 }
@@ -51,7 +51,7 @@ fn a_spawn_is_answered_with_what_could_not_be_started() {
     }
 }
 
-/// Programs ask whether they have a parent, and those that have none spawn themselves.
+/// Programs ask whether they have a parent; those without one spawn children.
 #[test]
 fn who_was_spawned_is_told_so() {
     let job = |ranks| px(["-n", ranks]).arg(pmix("family"));
@@ -171,7 +171,7 @@ fn px_run_ends_with_the_last_job_that_was_spawned() {
         let _ =
             outcome.expect_lines(["sh: 0", "late"]).expect_stderr(&["job px-", "rank 0 exited with code 3"]);
     }
-    // Its time limit is that of all of them.
+    // Its time limit applies to all of them.
     let limited = px(["-n", "1", "--timeout", "1"]).arg(pmix("spawn")).args(["sh", "exec sleep 1000"]);
     let _ = limited.run().expect_code(124).expect_nothing_left().expect_stderr(&["its time limit"]);
 }
@@ -224,7 +224,7 @@ fn a_job_that_was_killed_by_job_control_has_not_succeeded() {
     let _ = tool.env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
     let outcome = launcher.wait().expect_code(137).expect_nothing_left();
     let _ = outcome.expect_stderr(&["px: error: the job was ended by px-", "-tool1:0, by job control"]);
-    // So has one that a signal has ended.
+    // A job ended by a signal through job control has not succeeded either.
     let launcher = phalanx_interop::launcher(2);
     let job = launcher.job_name();
     let words = ["pid", &launcher.pid().to_string(), "--", "signal", &job, "12"];
@@ -232,7 +232,7 @@ fn a_job_that_was_killed_by_job_control_has_not_succeeded() {
     let _ = tool.env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
     let outcome = launcher.wait().expect_code(140).expect_nothing_left();
     let _ = outcome.expect_stderr(&["px: error: ", "-tool1:0, by job control (SIGUSR2)"]);
-    // What a rank does to its own children is its own affair.
+    // Job control by a rank on its own children does not make its job fail.
     for job in spawners(&["sh", "exec sleep 1000", "signal", "10"]) {
         let _ = job.run().expect_code(0).expect_stderr(&[":0, by job control (SIGUSR1)"]);
     }

@@ -1,6 +1,6 @@
-//! Tools that spawn get the output of what they have spawned from its first byte, however soon it is written.
+//! Spawning tools get the output of their jobs from its first byte, however early it is written.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ fn c_tool_shows_forwarded_output() {
     let tool =
         Job::new(pmix_tool("spawn")).args([&jobs, "own", "pid", &pid, "-"]).env("TMPDIR", launcher.tmpdir());
     let tool = tool.reading(move |piece| reader.lock().expect("it works").extend_from_slice(piece));
-    // It ends with its input, which is when everything has come.
+    // The tool ends with its input, which is closed when everything has come.
     let tool = tool.feeding(move |pipe| {
         eventually("all lines are there", || lines() >= 2 * JOBS);
         drop(pipe);

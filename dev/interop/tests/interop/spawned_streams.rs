@@ -1,6 +1,6 @@
-//! The streams of what a tool has spawned: on OpenPMIx's library and on ours, read too late, named in events, written to files.
+//! The streams of a tool's spawned job: on OpenPMIx's library and on ours, read too late, named in events, written to files.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -20,7 +20,7 @@ fn tool(launcher: &Running, library: Option<&Path>, words: &[&str]) -> Job {
     }
 }
 
-/// What the callback got.
+/// The output that the callback received.
 fn pulled(outcome: &Outcome) -> String {
     let at = outcome.stderr.find("pulled ").expect("it says so");
     outcome.stderr[at..].split_once(":\n").expect("a line").1.to_owned()
@@ -60,7 +60,7 @@ fn the_end_of_each_stream_is_an_event_that_names_it() {
     launcher.end();
 }
 
-/// The server takes as much as it has room for, and reads on when the reader does.
+/// The server accepts as much as it has room for, and continues when the reader does.
 #[test]
 fn pushes_that_nobody_waits_for_wait_for_room_and_all_arrive() {
     let launcher = launcher(1);
@@ -88,7 +88,7 @@ fn most_memory(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// On our library alone: the blocking call of OpenPMIx 4.2.2 waits for itself the second time.
+/// Only on our library: the blocking call of OpenPMIx 4.2.2 deadlocks the second time.
 #[test]
 fn awaited_pushes_slow_the_tool_and_all_arrive() {
     let launcher = launcher(1);
@@ -102,7 +102,7 @@ fn awaited_pushes_slow_the_tool_and_all_arrive() {
     launcher.end();
 }
 
-/// The file holds so many pieces of 1 MiB as the tool pushes them.
+/// The file contains `count` pieces of 1 MiB, as the tool pushes them.
 #[track_caller]
 fn expect_pieces(file: &Path, count: u32) {
     let lines = |piece| (0..1 << 20).step_by(16).map(move |at| format!("{piece:06} {at:08}\n"));
@@ -111,7 +111,7 @@ fn expect_pieces(file: &Path, count: u32) {
     assert!(read == expected, "{} bytes that are not what was taken", read.len());
 }
 
-/// Its output as it is shown, and the events of streams, said on standard error.
+/// The displayed output, and the events of streams, printed on standard error.
 #[test]
 fn native_library_shows_spawned_output_and_its_end() {
     let launcher = launcher(1);

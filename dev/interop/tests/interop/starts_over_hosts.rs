@@ -1,6 +1,6 @@
-//! Daemons that are slow to start, commands that do not end with them, and hosts that have two names.
+//! Daemons that start slowly, commands that outlive them, and hosts with two names.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::site::Site;
 
-/// What starts daemons on the first host; `$host` is where, `$@` the command there.
+/// Installs a launch agent on the first host; `$host` is the target, `$@` the command to run there.
 fn agent(site: &Site, script: &str) {
     // A shell there splits the words again.
     let ssh = "host=$1; shift\n\

@@ -1,6 +1,6 @@
-//! Job control of programs on others' libraries: checkpoints as in RFC0015, and ranks that are started again.
+//! Job control of programs on foreign libraries: checkpoints as in RFC0015, and ranks that are restarted.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -34,7 +34,7 @@ fn programs_of_others_go_on_from_their_checkpoints() {
     }
 }
 
-/// What a tool is answered that sends all of these at once.
+/// The answers to a tool that sends all of these requests at once.
 fn at_once(running: &Running, ours: bool, words: &str) -> Vec<String> {
     let tool = Job::new(pmix_tool("control")).args([&running.pid().to_string(), &running.job_name()]);
     let tool = tool.args(words.split_whitespace()).env("TMPDIR", running.tmpdir());
@@ -42,7 +42,7 @@ fn at_once(running: &Running, ours: bool, words: &str) -> Vec<String> {
     tool.run().expect_code(0).stdout.lines().map(|line| line.replace('-', "_")).collect()
 }
 
-/// Four ranks, each of which has begun; `px ps` shows them.
+/// Four ranks that have all begun; `px ps` shows them.
 fn four_ranks() -> Running {
     let running = px(["-n", "4", "sh", "-c", "echo $PMIX_RANK begins; exec sleep 1000"]).start();
     (0..4).for_each(|rank| running.until_said(&format!("{rank} begins")));

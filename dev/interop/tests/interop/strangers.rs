@@ -1,9 +1,9 @@
-//! Another user of the machine owns every name that he can guess, and listens: nobody tells him anything, nobody waits for him,
+//! Another user of the machine owns every name that can be guessed, and listens: no process sends that user anything or waits for it,
 //! and jobs run all the same.
 //!
-//! The tests run as root; the stranger is `nobody`.
+//! The tests run as root; the stranger is the user `nobody`.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -18,14 +18,14 @@ use phalanx_interop::{
 };
 use tempfile::TempDir;
 
-/// A directory for files of everybody.
+/// A directory in which every user can create files.
 fn place() -> TempDir {
     let place = new_directory();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).expect("permissions");
     place
 }
 
-/// The launcher where everybody reaches it.
+/// The launcher in a place that every user can reach.
 fn px_for_everybody(place: &Path) -> PathBuf {
     let copy = place.join("px");
     fs::copy(px_binary(), &copy).expect("a copy");
@@ -36,7 +36,7 @@ fn px_for_everybody(place: &Path) -> PathBuf {
 fn of_stranger(program: impl AsRef<Path>) -> Job {
     needs_root("another user takes part");
     let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
-    // The checkout may be where nobody else gets.
+    // Other users may not be able to enter the checkout.
     Job::new("setpriv").args(ids).arg(program.as_ref()).dir(Path::new("/"))
 }
 
@@ -45,7 +45,7 @@ fn stranger() -> (Running, Vec<u16>) {
     let python = debian_file("/usr/bin/python3", "python3");
     let code = fs::read_to_string(script("stranger.py")).expect("the program");
     let running = of_stranger(python).args(["-c", &code]);
-    // Its input ends when the test does.
+    // Its input ends with the test.
     let (keep, end) = std::sync::mpsc::channel::<()>();
     std::mem::forget(keep);
     let running = running.feeding(move |pipe| {
@@ -90,12 +90,12 @@ fn lure(place: &Path, ports: &[u16]) -> PathBuf {
     file
 }
 
-/// Where it finds no servers of other tests.
+/// A job in a directory without servers of other tests.
 fn below(tmpdir: &Path, program: impl AsRef<Path>, words: &[&str]) -> Job {
     Job::new(program.as_ref()).args(words).env("TMPDIR", tmpdir)
 }
 
-/// With nothing in `/tmp` but what is needed.
+/// With only the necessary files in `/tmp`.
 fn in_empty_tmp(place: &Path, program: &str, words: &[&str]) -> Job {
     needs_root("a file system is mounted");
     let built = built().expect("what was built");
@@ -139,7 +139,7 @@ fn nobody_tells_a_strangers_server_anything() {
     ];
     for port in &ports {
         asked.push(px(&["query", "QUERY_NAMESPACES", "--uri", &uri(*port)]));
-        // This leads to the same server.
+        // This address leads to the same server.
         let anywhere = uri(*port).replace("127.0.0.1", "0.0.0.0");
         asked.push(px(&["query", "QUERY_NAMESPACES", "--uri", &anywhere]));
         asked.push(px(&["run", "--uri", &uri(*port), "-n", "1", "echo", secret]));
@@ -163,20 +163,20 @@ fn nobody_tells_a_strangers_server_anything() {
     asked.push(
         rank.env("PMIX_NAMESPACE", &nspace).env("PMIX_RANK", "0").env("PMIX_SERVER_URI41", uri(ports[1])),
     );
-    // All at once: that none of them waits shows in the time that they take.
+    // All at once: the time that they take shows that none of them waits.
     let asked: Vec<Running> = asked.into_iter().map(Job::start).collect();
     for running in asked {
         let outcome = running.wait();
         assert!(outcome.took < Duration::from_secs(25), "a stranger costs time: {outcome}");
         let _ = match outcome.command.contains("\"ps\"") {
-            // It lists no server, which is no failure, and says whom it has not asked.
+            // It lists no server, which is not a failure, and names those that it has not asked.
             true => outcome.expect_stderr(&["not asked", "to the user 65534, who is not trusted"]),
             false => outcome.expect_failure().expect_nowhere("hello from"),
         };
     }
     let said = stranger.said();
     assert!(!said.contains("heard"), "{said}");
-    // Whoever trusts him speaks to him.
+    // A tool that trusts the stranger connects.
     let trusting = px(&["query", "QUERY_NAMESPACES", "--file", &named, "--wait-server", "1"]);
     let trusting = trusting.args(["--trust-user", &STRANGER.to_string()]).run().expect_failure();
     let _ = trusting.expect_stderr(&["did not answer in time"]);
@@ -204,7 +204,7 @@ fn jobs_run_where_a_stranger_has_taken_all_names() {
         fs::read_dir(victim.path()).expect("a directory").flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["precious"]);
 
-    // What the stranger has put in the system server's place goes out of root's way.
+    // Files of the stranger in the system server's place do not keep root out.
     let system = px(&["dvm", "start", "--system-server"]).start();
     system.until_said("is ready");
     let _ = px(&["run", "--system", "-n", "2", "px", "hello"]).run().expect_code(0);
@@ -213,7 +213,7 @@ fn jobs_run_where_a_stranger_has_taken_all_names() {
     drop((stranger, chown(place.path(), Some(0), Some(0))));
 }
 
-/// Directories can give files their own group, of which the stranger may be.
+/// Directories may give files their own group, and the stranger may be a member.
 #[test]
 fn rendezvous_files_for_a_group_are_for_the_servers_own() {
     needs_root("files are given to another group");
@@ -236,7 +236,7 @@ fn rendezvous_files_for_a_group_are_for_the_servers_own() {
     let _ = running.wait().expect_code(0);
 }
 
-/// The kernel says who he is, whatever he brings.
+/// The kernel identifies the user, whatever credentials it presents.
 #[test]
 fn another_user_is_no_rank_of_a_job() {
     let (place, meeting) = (place(), place());
@@ -266,7 +266,7 @@ fn another_user_is_no_rank_of_a_job() {
     let _ = running.wait().expect_code(143);
 }
 
-/// A server of OpenPMIx that was killed leaves its file, its pid and its port, for others to have.
+/// A killed OpenPMIx server leaves its file, with a pid and a port that others may reuse.
 #[test]
 fn stale_file_with_the_port_of_a_stranger_is_no_server() {
     let place = place();
@@ -288,7 +288,7 @@ fn stale_file_with_the_port_of_a_stranger_is_no_server() {
     let _ = stranger.wait();
 }
 
-/// Whoever is trusted to be told something has not asked for the end of his DVM.
+/// Trusting a user's servers is not a request to stop that user's DVM.
 #[test]
 fn dvm_of_a_trusted_user_is_stopped_by_name_only() {
     let place = place();
@@ -307,7 +307,7 @@ fn dvm_of_a_trusted_user_is_stopped_by_name_only() {
     let _ = theirs.wait().expect_code(0);
 }
 
-/// Where px runs as the user that stands for all whom its user namespace does not know, the number of a user says nothing.
+/// Where px runs as the user that stands for all users outside of its user namespace, that uid identifies no one.
 #[test]
 fn users_outside_of_a_user_namespace_are_strangers() {
     const OWNER: u32 = 4242;
@@ -350,7 +350,7 @@ fn users_outside_of_a_user_namespace_are_strangers() {
         let refused = from_outside(stranger).expect_failure();
         assert_eq!(refused.stdout, "", "{refused}");
     }
-    // Its own user is the same one on both sides.
+    // The namespace's own user is the same on both sides.
     from_outside(OWNER).expect_code(0).assert_line("from outside");
     drop(end);
     let _ = inside.wait();
@@ -358,7 +358,7 @@ fn users_outside_of_a_user_namespace_are_strangers() {
 
 const STRANGER: u32 = 65534;
 
-/// The directory for temporary files, or a link on the way to it, may be somebody else's to rename.
+/// Another user may be able to rename the directory for temporary files, or a link on the way to it.
 #[test]
 fn tmpdir_that_others_can_rename_is_not_used() {
     needs_root("files are given away");
@@ -390,7 +390,7 @@ fn tmpdir_that_others_can_rename_is_not_used() {
         link(&own, "link-of-theirs", STRANGER),
         link(&place.path().join("open/link"), "link-to-link", 0),
     ];
-    // Ranks see what is kept of their jobs in /tmp and in TMPDIR.
+    // Ranks see what is stored for their jobs in /tmp and in TMPDIR.
     let script = "px=$1; export SEE='echo $(ls /tmp | grep -c $0) $(ls $TMPDIR/ | grep -c $0)'
         \"$px\" run -n 1 sh -c \"$SEE\" lock
         job=$(\"$px\" run --detach -n 1 sh -c \"$SEE\" detached) && \"$px\" attach --since-start \"$job\"";
@@ -402,14 +402,14 @@ fn tmpdir_that_others_can_rename_is_not_used() {
     for tmpdir in refused {
         let seen = run(&tmpdir);
         assert_eq!(seen.stdout, "1 0\n1 0\n", "{seen}");
-        // The second job's session says so where it is kept, and px run --detach at once.
+        // Printed by px run, by px run --detach, and by the second job's session into its kept output.
         assert_eq!(seen.stderr.matches("using /tmp instead of TMPDIR").count(), 3, "{seen}");
     }
     for tmpdir in [&own, &sticky, &link(&own, "link", 0), &link(&own, "sticky/link", 0)] {
         let seen = run(tmpdir);
         assert_eq!((&*seen.stdout, &*seen.stderr), ("0 1\n0 1\n", ""), "{seen}");
     }
-    // The same for others: what only they and root can rename is theirs to use.
+    // The same for other users: they may use a directory that only they and root can rename.
     let px = px_for_everybody(place.path());
     for (tmpdir, is_used) in [(&theirs, true), (&sticky, true), (&make("third", 0o777, 4242), false)] {
         let job = of_stranger(&px).args(["run", "-n", "1", "true"]);

@@ -1,6 +1,6 @@
-//! Ctrl-Z for a job over several hosts: the launcher stands still, and nobody takes it for lost.
+//! Ctrl-Z for a job over several hosts: the launcher stops, and no daemon takes it for lost.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use phalanx_interop::eventually;
 
 use crate::site::Site;
 
-/// How many of the processes of this name stand still on each host.
+/// How many processes of this name are stopped on each host.
 fn stopped(site: &Site, name: &str) -> Vec<usize> {
     let is_stopped = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -38,7 +38,7 @@ fn a_suspended_job_outlasts_the_host_timeout() {
         eventually("px and all ranks stand still", || {
             (stopped(&site, "px"), stopped(&site, "sh")) == (vec![1, 0, 0], vec![1, 1, 1])
         });
-        // What matters is that this time passes.
+        // Only the passing of this time matters.
         std::thread::sleep(Duration::from_secs(7));
         assert_eq!((stopped(&site, "sh"), site.count("px")[0] > 0), (vec![1, 1, 1], true));
         signal("-CONT");

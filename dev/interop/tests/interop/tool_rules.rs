@@ -1,6 +1,6 @@
-//! What the standard's chapter on tools promises of connections: which server is taken, as whom, and what becomes of both.
+//! The promises of the standard's chapter on tools about connections: which server is chosen, the tool's identity, and what becomes of both.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ fn launcher_at(tmpdir: &Path) -> Running {
     running
 }
 
-/// Where tools find the server of this process.
+/// The files through which tools find the server of this process.
 fn files_of(tmpdir: &Path, pid: u32) -> Vec<PathBuf> {
     let names = [
         format!("pmix.{}.tool", host()),
@@ -39,7 +39,7 @@ fn name(pid: u32) -> String {
     format!("px-{}-{pid}", host())
 }
 
-/// Where it finds no servers of other tests.
+/// A job in a directory without servers of other tests.
 fn below(tmpdir: &Path, program: impl AsRef<Path>, words: &[&str]) -> Job {
     Job::new(program.as_ref()).args(words).env("TMPDIR", tmpdir)
 }
@@ -59,7 +59,7 @@ fn newest_of_several_servers_is_used_and_all_are_logged() {
         set(newer, SystemTime::now());
         set(older, long_ago);
         for _ in 0..3 {
-            // The job is the newer one's.
+            // The job belongs to the newer one.
             let job = format!("JOB_SIZE:NSPACE={}@{}", name(newer.pid()), newer.pid() & 0xffff);
             let said = at(&["query", &job]).env("PHALANX_LOG", "warn").run().expect_code(0);
             said.assert_line("PMIX_JOB_SIZE: 1");
@@ -81,19 +81,19 @@ fn newest_of_several_servers_is_used_and_all_are_logged() {
             let native = below(place.path(), rust_tool("attach"), &["--", "servers"]).run();
             native.expect_code(0).assert_line(&format!("servers {}", name(newer.pid())));
         }
-        // What follows one server takes none of several, whichever is newer.
+        // A command that follows one server refuses to choose among several, whichever is newer.
         let refused = at(&["query", "QUERY_NAMESPACES"]).run().expect_failure();
         assert_eq!(refused.stdout, "", "{refused}");
         let _ = refused.expect_stderr(&["2 servers fit", &name(first.pid()), &name(second.pid())]);
     }
     first.end();
-    // The only one is taken.
+    // A single server is used.
     let only = at(&["query", "QUERY_NAMESPACES"]).run().expect_code(0);
     let _ = only.expect_stdout(&[&name(second.pid())]);
     second.end();
 }
 
-/// Only a search that asks goes to the right one of several servers, and round the one that does not answer.
+/// Only a search that queries servers finds the right one of several, and avoids one that does not answer.
 #[test]
 fn commands_about_a_job_find_the_server_that_knows_it() {
     let place = new_directory();
@@ -131,8 +131,8 @@ fn commands_about_a_job_find_the_server_that_knows_it() {
     [older, newer, silent].into_iter().for_each(|running| drop(running.end()));
 }
 
-/// Adds the newest of all servers: it takes connections, hears what tools say, and answers nothing. It hangs up when `hears` says so.
-/// `pid`: the process that it says it is.
+/// Adds the newest of all servers: it accepts connections and reads requests, but never answers. It hangs up when `hears` returns true.
+/// `pid`: the process that it claims to be.
 fn add_mute_server(beside: &Running, tmpdir: &Path, pid: u32, hears: impl Fn() -> bool + Send + 'static) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its port").port();
@@ -164,7 +164,7 @@ fn silent_servers_do_not_hold_a_search_up() {
     add_mute_server(&living, place.path(), std::process::id(), || false);
     let at = |program: &Path, words: &[&str]| {
         let said = below(place.path(), program, words).env("LD_LIBRARY_PATH", libpmix()).run();
-        // A server that is named may take thirty seconds.
+        // With a server named explicitly, a tool may take thirty seconds.
         assert!(said.took < Duration::from_secs(20), "{said}");
         said.expect_code(0)
     };
@@ -201,7 +201,7 @@ fn many_silent_servers_cost_a_search_no_more_than_one() {
         File::open(file).and_then(|file| file.set_modified(long_ago)).expect("setting its time");
     }
     stopped.iter().for_each(|stopped| stopped.signal(Signal::STOP));
-    // This process is a busy one, which may be slow to answer.
+    // A busy process, such as this one, may be slow to answer.
     let asleep = Job::new("sleep").arg("1000").start();
     for _ in 0..18 {
         add_mute_server(&living, place.path(), asleep.pid(), || false);
@@ -210,7 +210,7 @@ fn many_silent_servers_cost_a_search_no_more_than_one() {
         let said = below(place.path(), &program, &["--", "servers"]);
         let said = said.env("LD_LIBRARY_PATH", libpmix()).run().expect_code(0);
         assert!(said.stdout.contains(&name(living.pid())), "{said}");
-        // One after the other they would take as many seconds as there are servers.
+        // One after another they would take one second per server.
         assert!(said.took < Duration::from_secs(15), "{said}");
     }
     stopped.iter().for_each(|stopped| stopped.signal(Signal::CONT));
@@ -218,7 +218,7 @@ fn many_silent_servers_cost_a_search_no_more_than_one() {
     drop(asleep);
 }
 
-/// The one that answers may not be the one that was meant.
+/// The server that answers may not be the intended one.
 #[test]
 fn a_dvm_is_not_stopped_beside_silent_servers() {
     let place = new_directory();
@@ -243,7 +243,7 @@ fn a_search_asks_slow_servers_again() {
     let slow = launcher_at(place.path());
     slow.signal(Signal::STOP);
     let (pid, heard) = (slow.pid(), AtomicU32::new(0));
-    // The other one goes on when all have been asked once.
+    // The other server resumes when all have been asked once.
     add_mute_server(&slow, place.path(), std::process::id(), move || {
         let is_again = heard.fetch_add(1, Ordering::Relaxed) > 0;
         let process = i32::try_from(pid).ok().and_then(Pid::from_raw).filter(|_| is_again);
@@ -255,7 +255,7 @@ fn a_search_asks_slow_servers_again() {
     slow.end();
 }
 
-/// A rank that tells where its server is.
+/// A rank that writes its server's address to a file.
 fn rank_that_tells(file: &Path, until: &Path) -> String {
     let (file, until) = (file.display(), until.display());
     format!(
@@ -268,7 +268,7 @@ fn a_server_that_serves_no_tools_lets_none_in() {
     let place = new_directory();
     let native = Job::new(rust_tool("host")).arg("1");
     let in_c = Job::new(pmix("host")).arg("1").env("LD_LIBRARY_PATH", libpmix());
-    // With support for tools, but nothing that could let them in.
+    // With support for tools, but without the upcall that admits them.
     let unasked =
         Job::new(pmix("host")).arg("1").env("LD_LIBRARY_PATH", libpmix()).env("HOST_SERVES", "unasked");
     for (number, job) in [native, in_c, unasked].into_iter().enumerate() {
@@ -357,14 +357,14 @@ fn tool_keeps_its_claimed_or_given_name() {
         let at_both = ["--", "me", "attach", "file", other, "primary", &far, "me", "publish", "whose", "x"];
         let words = [&["pid", &*pid], words, &at_both, &["lookup", "whose"]].concat();
         let outcome = c_tool(here.path(), &words).run().expect_code(0);
-        // An attachment that changes the name says the new one, too.
+        // An attachment that changes the tool's name also returns the new one.
         outcome.assert_line(&format!("attach PMIX_SUCCESS {far} "));
         let names: Vec<&str> = outcome.stdout.lines().filter_map(|line| line.strip_prefix("me ")).collect();
         assert!(names.len() == 2 && names[0] == names[1] && names[0].starts_with(&expected), "{outcome}");
         let nspace = names[0].split(' ').next().expect("a namespace");
         outcome.assert_line(&format!("lookup PMIX_SUCCESS {nspace} x"));
     }
-    // Who is somebody at one server already is not let in at another one where somebody else is.
+    // A tool with a name at one server is refused at another where the same name is in use.
     let ready = here.path().join("ready");
     let show = format!("touch {}", ready.display());
     let there_pid = second.pid().to_string();
@@ -377,7 +377,7 @@ fn tool_keeps_its_claimed_or_given_name() {
     clash.assert_line(&format!("servers PMIX_SUCCESS {}", name(first.pid())));
     second.end();
     let _ = known.wait();
-    // Without a server it names itself, and asks nobody.
+    // Without a server the tool names itself, and sends no requests.
     for words in [&["alone", "--"][..], &["nspace", "nobody", "optional", "retries", "0", "--"]] {
         let alone = c_tool(here.path(), &[words, &["me", "servers", "query", "available"]].concat())
             .run()
@@ -405,7 +405,7 @@ fn a_server_is_named_once_and_waited_for_as_long_as_was_said() {
         c_tool(place.path(), &["file", path, "retries", "2", "delay", "1", "--"]).run().expect_failure();
     twice.assert_line("init PMIX_ERR_UNREACH");
     assert!(twice.took >= Duration::from_secs(2), "two more attempts, a second apart: {twice}");
-    // It is there when it is looked for again.
+    // The server appears before the next attempt.
     let early = c_tool(place.path(), &["file", path, "retries", "90", "delay", "1", "--", "servers"]).start();
     let launcher = px(["-n", "1", "sleep", "1000"]).env("PMIX_LAUNCHER_RNDZ_FILE", &file).start();
     let found = early.wait().expect_code(0);
@@ -450,7 +450,7 @@ fn a_tool_connects_to_the_server_whose_file_was_left_for_it() {
     let native = native.env("TMPDIR", here.path()).env(variables[0], "/nowhere").run().expect_code(0);
     native.assert_line(&format!("servers {two}"));
     second.end();
-    // One that is not there names nobody.
+    // A file that does not exist is ignored.
     let gone = c_tool(here.path(), &["nspace", &one, "--", "servers"]).env(variables[0], &file).run();
     gone.expect_code(0).assert_line(&format!("servers PMIX_SUCCESS {one}"));
     assert!(!file.exists());
@@ -489,7 +489,7 @@ fn a_tool_connects_back_to_whoever_has_started_it() {
     let named = c_tool(here.path(), &["--", "me"]).env("PMIX_LAUNCHER_RNDZ_URI", &uri);
     let named = named.env("PMIX_NAMESPACE", "given").env("PMIX_RANK", "3").run().expect_code(0);
     named.assert_line("me given 3");
-    // What px runs is started by px.
+    // Programs run by px are started by px, not by its starter.
     let told =
         px(["-n", "1", "sh", "-c", "env | grep -c PMIX_LAUNCHER_"]).env("PMIX_LAUNCHER_RNDZ_URI", &uri);
     told.run().expect_code(1).assert_line("0");
@@ -509,7 +509,7 @@ fn launcher_connects_back_and_says_when_it_is_ready() {
     let job = |words: &[&str]| {
         Job::new(px_binary()).args(words).env("TMPDIR", there.path()).env("PMIX_LAUNCHER_RNDZ_URI", &uri)
     };
-    // Servers tell those who come later of events before.
+    // Servers deliver earlier events to tools that register late.
     let dvm = job(&["dvm", "start"]).env("PMIX_NAMESPACE", "given").env("PMIX_RANK", "0").start();
     let ready = at(&["events", "--code", "LAUNCHER_READY", "--count", "1", "--json", "--pid", &pid]).run();
     let ready: serde_json::Value = serde_json::from_str(&ready.expect_code(0).stdout).expect("JSON");
@@ -522,7 +522,7 @@ fn launcher_connects_back_and_says_when_it_is_ready() {
     dvm.signal(Signal::TERM);
     let _ = dvm.wait().expect_code(0);
     let _ = job(&["run", "-n", "1", "echo", "hello"]).run().expect_code(0).expect_lines(["hello"]);
-    // What lasts ends with the starter.
+    // Long-lived commands end with their starter.
     let lasting = [&["dvm", "start"][..], &["run", "-n", "1", "sh", "-c", "echo is ready; exec sleep 1000"]];
     let lasting = lasting.map(|words| {
         let running = job(words).start();

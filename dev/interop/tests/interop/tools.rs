@@ -1,6 +1,6 @@
-//! Tools compiled against libpmix 4.2 attach to `px run` in every way that a local tool has, and use what they find.
+//! Tools compiled against libpmix 4.2 attach to `px run` in every way available to local tools, and use its services.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -15,7 +15,7 @@ fn uri(running: &Running) -> String {
     text.lines().next().expect("an address").to_owned()
 }
 
-/// A tool that looks where `running` is.
+/// A tool that searches in `running`'s directory.
 fn tool(running: &Running, arguments: &[&str]) -> Job {
     Job::new(pmix_tool("attach")).args(arguments).env("TMPDIR", running.tmpdir())
 }
@@ -65,7 +65,7 @@ fn a_tool_spawns_publishes_and_ends_what_it_has_started() {
     };
     eventually("the child's job has ended", gone);
     drop(second);
-    // What a tool has published for its own lifetime went with it.
+    // Data that a tool has published for its own lifetime is removed with it.
     launcher.end();
 }
 
@@ -97,7 +97,7 @@ fn launcher_tells_its_address_to_its_starter() {
         outcome.expect_code(0).assert_line("init SUCCESS");
         running.until_said("\n");
         running.signal(Signal::TERM);
-        // The variable is not handed on.
+        // The variable is not passed to ranks.
         let outcome = running.wait().expect_code(143).expect_nothing_left();
         outcome.assert_line("0");
         assert_eq!(names_in(place.path()), [""; 0]);
@@ -135,7 +135,7 @@ fn names_in(dir: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// What PRRTE's `prun` does, with a standard input of its shell's making.
+/// Imitates PRRTE's `prun`, with a standard input redirected by its shell.
 fn prun(running: &Running, redirection: &str, arguments: &[&str]) -> Job {
     let words = format!("exec \"$0\" \"$@\" {redirection}");
     let job = Job::new("sh").args(["-c", &words]).arg(pmix_tool("prun")).arg(running.pid().to_string());
@@ -158,7 +158,7 @@ fn a_tool_may_push_any_standard_input_at_who_reads_none() {
     let job = Job::new("python3").args(["-c", spawn]).arg(pmix_tool("prun")).arg(launcher.pid().to_string());
     let job = job.args(["echo done"]).env("TMPDIR", launcher.tmpdir()).deadline(60);
     let _ = job.run().expect_code(0).expect_stdout(&["done"]);
-    // The end of the job comes before the registration for it, and the push perhaps behind it.
+    // The job ends before the tool registers for its end, and the push may come even later.
     for _ in 0..5 {
         let _ = prun(&launcher, "< /dev/null", &["true"]).run().expect_code(0);
     }
@@ -181,12 +181,12 @@ fn the_first_rank_reads_what_a_launcher_pushes() {
     let job = prun(&launcher, "", &["cat; echo done", "-"]);
     job.input(b"from a pipe\n").run().expect_code(0).expect_lines(["from a pipe", "done"]);
     prun(&launcher, "< /dev/null", &["cat; echo done", "-"]).run().expect_code(0).expect_lines(["done"]);
-    // OpenPMIx's library never says that a closed input ends.
+    // OpenPMIx's library never reports the end of a closed input.
     prun(&launcher, "<&-", &["echo done", "-"]).run().expect_code(0).expect_lines(["done"]);
     launcher.end();
 }
 
-/// The library sends as fast as it can read, whatever the reader does.
+/// The library sends as fast as it can read, however slow the reader is.
 #[test]
 fn a_launcher_may_push_more_than_the_server_holds() {
     let launcher = launcher(1);

@@ -1,16 +1,16 @@
-//! The topology that ranks are told, beside what hwloc itself finds and writes.
+//! The topology that ranks get, compared with what hwloc itself finds and writes.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use phalanx_interop::{Library::Pmix4, debian_file, new_directory, pmix, px};
 
-/// What a rank is told under this key.
+/// The value that a rank gets for this key.
 fn told(key: &str) -> String {
     px(["-n", "1"]).arg(pmix("text")).arg(key).with(Pmix4).run().expect_code(0).stdout
 }
 
-/// What hwloc's own program writes. MPICH's packages bring it.
+/// The output of hwloc's own program. MPICH's packages bring it.
 fn lstopo(arguments: &[&str]) -> String {
     let program = debian_file("/usr/bin/lstopo-no-graphics", "hwloc-nox");
     let output = Command::new(program).args(["--of", "xml"]).args(arguments).output();
@@ -20,10 +20,10 @@ fn lstopo(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Every element with its attributes and the names of those around it, as far as it tells of the node.
+/// Every element that describes the node, with its attributes and the names of the enclosing elements.
 ///
-/// What hwloc says of itself is left out: which of its parts have looked, what it can do, how it numbers objects. So are numbers
-/// of series, which root alone may read, and devices that are on no PCI bus or have no driver, which no rank can be near to.
+/// Left out is what hwloc reports about itself: its backends, its capabilities, its numbering of objects. So are serial
+/// numbers, which only root can read, and devices without a PCI bus or a driver, which are near no rank.
 fn elements(xml: &str) -> BTreeSet<String> {
     const ITSELF: &[&str] = &["Backend", "hwlocVersion", "ProcessName"];
     let mut around: Vec<&str> = Vec::new();

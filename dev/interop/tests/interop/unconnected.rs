@@ -1,6 +1,6 @@
-//! Jobs of several ranks that have MPI and never come to `px`: a line at their end says so, and nobody else gets it.
+//! Jobs of several ranks that use MPI but never connect to `px`: a line at their end reports that; other jobs do not get it.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -39,7 +39,7 @@ fn ranks_that_failed_or_connected_or_are_one_get_none() {
     without_line(px(["-n", "2", "sh", "-c", "sleep 0.2"]).run().expect_code(0));
 }
 
-/// The library says no more than that it cannot open the file, and each rank runs alone.
+/// The library only reports that it cannot open the file, and each rank runs alone.
 #[test]
 fn intel_mpi_that_finds_no_pmix_gets_a_line() {
     let job = px(["-n", "2", "-x", "I_MPI_PMI_LIBRARY=/nonexistent/libpmix.so.2"]).with(IntelMpi);
@@ -48,7 +48,7 @@ fn intel_mpi_that_finds_no_pmix_gets_a_line() {
     outcome.expect_stderr(&[ALONE, "libmpi.so.12", "I_MPI_PMI_LIBRARY (here '/nonexistent/libpmix.so.2')"]);
 }
 
-/// Nothing but a look at the running processes shows it.
+/// Only a look at the running processes reveals it.
 #[test]
 fn mpi_that_an_interpreter_loads_is_seen() {
     let open_mpi = Path::new("libmpi.so.40").to_owned();

@@ -1,6 +1,6 @@
-//! What works at home, with ranks and tools on three hosts: the native library, job control, tools, files of output.
+//! Features that work on one host, with ranks and tools on three: the native library, job control, tools, files of output.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -83,7 +83,7 @@ fn tools_of_each_host_steer_and_read_ranks_of_others() {
     site.expect_nothing_left();
 }
 
-/// The one job that runs.
+/// The only running job.
 fn nspace_of(site: &Site) -> String {
     let mut found = None;
     eventually("the job is seen", || {
@@ -110,7 +110,7 @@ fn output_of_each_rank_of_all_hosts_goes_to_files_of_its_own() {
     site.expect_nothing_left();
 }
 
-/// Allocations of other batch systems, and what starts processes in them.
+/// Allocations of other batch systems, and their commands for starting processes.
 #[test]
 fn allocations_of_other_systems_are_used_by_their_own_means() {
     let site = Site::new();
@@ -122,7 +122,7 @@ fn allocations_of_other_systems_are_used_by_their_own_means() {
     };
     expect(site.px(1, "run -q hostname").env("PBS_NODEFILE", "/tmp/nodes").run());
     expect(site.px(1, "run -q hostname").env("PE_HOSTFILE", "/tmp/pe").run());
-    // No blaunch: ssh.
+    // Without blaunch, ssh is used.
     let lsf =
         |path: &str| site.px(1, "run -q hostname").env("LSB_MCPU_HOSTS", "n1 1 n2 2 n3 1").env("PATH", path);
     let path = std::env::var("PATH").expect("a path");

@@ -1,4 +1,4 @@
-//! Processes that have themselves watched.
+//! Processes that request to be monitored.
 
 use phalanx_interop::{Library, libpmix, new_directory, pmix, px};
 

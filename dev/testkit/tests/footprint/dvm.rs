@@ -1,4 +1,4 @@
-//! Daemons, and nothing around them: links carry bytes at once, processes have a pid and nothing else.
+//! Daemons alone: links carry bytes at once, and a process is only a pid.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use phalanx_topo::Topology;
 
 const RADIX: u32 = 32;
 const STEP: Duration = Duration::from_millis(100);
-/// Within these, whatever daemons put off is done.
+/// Steps within which daemons do everything that they postpone.
 const CALM: u32 = 15;
 const PATIENCE: u32 = 600;
 
@@ -22,7 +22,7 @@ pub(crate) struct Dvm {
     nodes: Vec<Option<Node<ScriptedServer>>>,
     under_way: VecDeque<(NodeId, NodeId, Arc<[u8]>)>,
     effects: VecDeque<Effect>,
-    /// How many processes the root knows to run.
+    /// How many processes run as far as the root knows.
     running: u32,
     last_pid: u32,
 }

@@ -1,7 +1,7 @@
-//! What a daemon keeps in memory, for the DVM and for a job, does not grow with hosts times ranks.
+//! The memory of a daemon, for the DVM and for a job, does not grow with hosts times ranks.
 //!
-//! Daemons boot and start a job here, and what one of them holds alone is what comes free when it is dropped. The allocator
-//! counts, per thread.
+//! Daemons boot and start a job here. The share of one daemon is the memory freed when it is dropped. The allocator
+//! counts per thread.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_types)]
 
@@ -22,13 +22,13 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.set(HELD.get() + layout.size() as isize);
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         HELD.set(HELD.get() - layout.size() as isize);
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How much is held no longer when this is dropped.
+/// The memory freed by dropping this.
 fn weight<T>(what: T) -> usize {
     let before = HELD.get();
     drop(what);
@@ -46,13 +46,13 @@ fn weight<T>(what: T) -> usize {
 /// Bytes that daemons hold.
 #[derive(Debug)]
 struct Footprint {
-    /// One without children, when the DVM is up.
+    /// A daemon without children, when the DVM is up.
     idle: usize,
-    /// The same with a job, in which it has its share of the ranks.
+    /// The same, with a job and its share of the ranks.
     with_job: usize,
-    /// One that has children, with the job.
+    /// A daemon with children, with the job.
     inner: usize,
-    /// One of whose hosts the job has none.
+    /// A daemon on a host without ranks of the job.
     aside: usize,
     root: usize,
 }

@@ -1,4 +1,4 @@
-//! Collectives that somebody does not come to end alike on one node and over several, and alike for all who take part.
+//! Collectives with a missing participant end in the same way on one node and over several, and for all participants.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,12 +30,12 @@ fn meet(kind: &str, limit: Option<i32>) -> Step {
     })
 }
 
-/// Runs a job of so many ranks, `per_node` on each node, and says how all calls of each rank have ended.
+/// Runs a job of this many ranks, `per_node` on each node; returns the results of all calls of each rank.
 fn run(procs: u32, per_node: u32, script: impl Fn(u32) -> Vec<Step> + 'static) -> Vec<Vec<Status>> {
     run_noted(procs, per_node, script).0
 }
 
-/// The same, and what the user was told meanwhile.
+/// The same, with the notes that the user got.
 fn run_noted(
     procs: u32,
     per_node: u32,
@@ -66,7 +66,7 @@ fn run_noted(
     (all.collect(), world.user.notes)
 }
 
-/// How a rank can stay away.
+/// The ways in which a rank can stay away.
 fn stays_away(how: &str) -> Vec<Step> {
     let init = || Step::Ask(Op::Init);
     match how {
@@ -114,7 +114,7 @@ fn collectives_without_an_ended_rank_fail_alike_anywhere() {
     }
 }
 
-/// The one that has not come yet may be busy for hours.
+/// The rank that has not come yet may be busy for hours.
 #[test]
 fn waiting_ranks_hear_at_once_of_a_rank_that_has_ended() {
     for kind in COLLECTIVES {
@@ -131,7 +131,7 @@ fn waiting_ranks_hear_at_once_of_a_rank_that_has_ended() {
     }
 }
 
-/// Libraries of MPI say then that the network has failed.
+/// MPI libraries only report a network failure then.
 #[test]
 fn the_rank_that_did_not_come_is_named() {
     for how in ["ends before init", "finalizes"] {
@@ -146,7 +146,7 @@ fn the_rank_that_did_not_come_is_named() {
     }
 }
 
-/// The late rank must not take part in what has failed for the others, nor in what they do next.
+/// The late rank must take part neither in what has failed for the others, nor in what they do next.
 #[test]
 fn a_collective_that_times_out_does_so_for_all() {
     for kind in COLLECTIVES {
@@ -167,7 +167,7 @@ fn a_collective_that_times_out_does_so_for_all() {
     }
 }
 
-/// Rank 2 waits on the node of the one that does not come, and has no limit of its own.
+/// Rank 2 waits on the node of the missing rank, and has no limit of its own.
 #[test]
 fn one_ranks_time_limit_is_that_of_all() {
     for kind in COLLECTIVES {

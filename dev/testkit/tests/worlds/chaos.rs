@@ -1,4 +1,4 @@
-//! Small worlds in which anything may go wrong at any time, by the hundred: every job ends, no byte of output is lost or
+//! Hundreds of small worlds in which anything may fail at any time: every job ends, no byte of output is lost or
 //! reordered, no fence is mistaken for another.
 
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn script(seed: u64, proc: &ProcId, size: u32, weather: Weather) -> Script {
     }
     for round in 0..shared.between(1, 6) as u32 {
         let collect = shared.one_in(2);
-        // A subset that every rank computes alike; all of them when it has nobody.
+        // A subset that every rank computes in the same way; if it is empty, all ranks.
         let pattern = shared.number();
         let subset: Vec<Rank> = (0..size).filter(|r| pattern >> (r % 64) & 1 == 1).map(Rank).collect();
         let whole = shared.one_in(2) || subset.is_empty();

@@ -1,4 +1,4 @@
-//! Paths that processes leave to their daemons: who hears of them, and when they go.
+//! Paths that processes register for removal: which daemons learn of them, and when they are removed.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn run<S: RankServer>(world: &mut World<S>, job: JobRequest) -> JobEnd {
     world.run_until(Duration::from_secs(120), |w| {
         w.user.accepted.get(&request).is_some_and(|nspace| w.user.ends.contains_key(nspace))
     });
-    // Daemons forget a job when its end was told.
+    // Daemons forget a job when its end has been reported.
     assert!(world.registered.values().all(|what| *what == Cleanup::Ignored), "{:?}", world.registered);
     world.user.ends[&world.user.accepted[&request]].clone()
 }
@@ -52,7 +52,7 @@ fn file(path: &str) -> Vec<Info> {
 }
 
 fn dir(path: &str) -> Vec<Info> {
-    // As Open MPI says it.
+    // In the form that Open MPI sends.
     let recursive = Info { value: Value::Undef, ..Info::new(keys::CLEANUP_RECURSIVE, true) };
     vec![Info::new(keys::REGISTER_CLEANUP_DIR, path), recursive]
 }
@@ -69,7 +69,7 @@ fn finalize() -> Step {
     Step::Ask(Op::Finalize)
 }
 
-/// What a rank was answered, without init and finalize.
+/// The answers to a rank's control requests.
 fn answers<S: RankServer>(world: &World<S>, end: &JobEnd, rank: u32) -> Vec<Status> {
     let fate = &world.procs[&ProcId::new(&end.nspace, Rank(rank))];
     let asked = fate.answers.iter().filter(|(op, _)| matches!(op, Op::Control { .. }));
@@ -141,7 +141,7 @@ fn a_shared_file_goes_with_the_last_that_keeps_it() {
         match rank {
             0 => steps.extend([ask(&[0], file("/a/shared")), ask(&[1], file("/a/others,/a/both"))]),
             2 => steps.push(ask(&[2], file("/a/shared,/a/both"))),
-            // Whom it is for has ended by then.
+            // Its target has ended by then.
             3 => steps.extend([until(2), ask(&[1], file("/a/late"))]),
             _ => {}
         }
@@ -163,13 +163,13 @@ fn requests_for_processes_elsewhere_reach_their_daemons() {
     world.script(|proc| {
         let mut steps = vec![init()];
         match proc.rank.0 {
-            // To the other side of the tree, to everybody, and to nobody.
+            // To the other side of the tree, to all ranks, and to one that does not exist.
             9 => steps.extend([
                 ask(&[0, 4], file("/a/few")),
                 ask(&[], dir("/a/all")),
                 ask(&[10], file("/a/nobody")),
             ]),
-            // It contradicts what rank 9 registers here, and nowhere else.
+            // It contradicts what rank 9 registers, on this node only.
             4 => steps.push(ask(&[4], vec![Info::new(keys::CLEANUP_IGNORE, "/a/refused")])),
             _ => {}
         }

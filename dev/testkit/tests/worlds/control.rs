@@ -1,4 +1,4 @@
-//! Job control and stops for debuggers, as entries of the root's table: what their replies say, and that nothing stays in it.
+//! Job control and stops for debuggers, as entries of the root's table: the content of their replies, and that no entry remains.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Value};
 
-/// Slow enough that requests can be seen while they are carried out.
+/// Slow enough to observe requests while they are carried out.
 fn world(nodes: u32) -> World<ScriptedServer> {
     let server = Box::new(|_| ScriptedServer::default());
     let (limits, latency) = (Limits::default(), Duration::from_millis(1500));
@@ -42,7 +42,7 @@ fn ask(op: HostOp) -> Step {
     Step::Ask(Op::Host(Box::new(op)))
 }
 
-/// Job control in the name of rank 0, whoever sends it.
+/// Job control in the name of rank 0, whichever rank sends it.
 fn control(targets: &[u32], directives: Vec<Info>) -> Step {
     let targets = targets.iter().map(|target| one(*target)).collect();
     ask(HostOp::from(Asked { from: one(0), request: JobControl { targets, directives } }))
@@ -55,7 +55,7 @@ fn answers(world: &World<ScriptedServer>, proc: &ProcId) -> Vec<HostReply> {
         .collect()
 }
 
-/// The status, the name of the request, and the targets that it has failed for.
+/// The status, the name of the request, and the targets for which it has failed.
 fn told(reply: &HostReply) -> (Status, Option<&str>, Vec<(&str, Status)>) {
     let HostReply::Infos(status, info) = reply else { panic!("{reply:?}") };
     let results = info.iter().filter(|info| info.key == *names::RESULT).map(|info| {
@@ -91,7 +91,7 @@ fn a_cancelled_request_is_answered_once_and_at_once() {
             control(&[2, 3], vec![pause(), id("mine")]),
             control(&[2], vec![pause(), id("other")]),
         ]),
-        // In its name: of this request, of none, and of all.
+        // In its name: cancels this request, then none, then all, then none.
         1 => Script::new(vec![
             late(20),
             cancel("mine"),
@@ -104,7 +104,7 @@ fn a_cancelled_request_is_answered_once_and_at_once() {
     world.submit(job(4));
     world.run_until(Duration::from_secs(60), |world| world.procs.len() == 4);
     world.run_for(Duration::from_secs(17));
-    // Nobody knows yet that it will not answer.
+    // It is not known yet that the daemon will not answer.
     world.cut_off([NodeId(2)]);
     world.run_until(Duration::from_secs(30), |world| world.explain().contains("mine: world@1:2-3"));
     world.run_until(Duration::from_secs(20), |world| world.procs[&one(1)].answers.len() == 4);
@@ -142,7 +142,7 @@ fn a_reply_names_the_targets_that_were_not_reached() {
     assert_eq!(told(&given[0]), (Status::SUCCESS, Some("two"), vec![]));
     let lost = vec![("2", Status::ERR_LOST_CONNECTION)];
     assert_eq!(told(&given[1]), (Status::ERR_PARTIAL_SUCCESS, None, lost));
-    // It had ended before: that is no failure, and is told all the same.
+    // The target had ended before: that is no failure, but is still reported.
     let gone = vec![("2", Status::ERR_NOT_FOUND)];
     assert_eq!(told(&given[2]), (Status::SUCCESS, Some("later"), gone));
     assert!(!world.explain().contains("job control"), "{}", world.explain());

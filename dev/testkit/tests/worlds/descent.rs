@@ -1,4 +1,4 @@
-//! Jobs that jobs have started: what becomes of them when their parent ends, and of jobs that job control ends.
+//! Spawned jobs: what becomes of them when their parent ends, and of jobs that job control ends.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Random directives of one tool for the ranks of a job, sent without waiting, while ranks are started again: at the end the
-//! truth is compared with every answer that was given.
+//! Random directives of one tool for the ranks of a job, sent without waiting, while ranks are restarted: at the end the
+//! actual state is compared with every answer.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ enum Directive {
     Terminate,
 }
 
-/// What is sent when, for whom.
+/// A directive with its time and targets.
 #[derive(Clone, Debug)]
 struct Request {
     at: Duration,
@@ -34,10 +34,10 @@ struct Request {
     targets: Vec<u32>,
 }
 
-/// What the answers say of one rank.
+/// The state of one rank according to the answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Claimed {
-    /// How often it was to be started again, before its last life and altogether.
+    /// How many restarts it has had, before its last life and altogether.
     life: u32,
     restarts: u32,
     runs: bool,
@@ -59,7 +59,7 @@ impl Directive {
 }
 
 impl Claimed {
-    /// Takes one answer in, in the order in which the requests were sent. What cannot be true is refused.
+    /// Applies one answer, in the order of the requests. Refuses an answer that cannot be true.
     fn answered(&mut self, directive: Directive, status: Status) -> Result<(), String> {
         match (status, directive) {
             (Status::SUCCESS, Directive::Restart) => {
@@ -77,7 +77,7 @@ impl Claimed {
             (Status::ERR_PROC_ABORTED, Directive::Restart) => {
                 (self.restarts, self.runs, self.paused) = (self.restarts + 1, false, false);
             }
-            // It is being started again already.
+            // A restart is already under way.
             (Status::ERR_EXISTS, Directive::Restart) => {}
             _ => return Err(format!("{directive:?}: {status} of one that {self:?}")),
         }
@@ -89,12 +89,12 @@ fn tool() -> ProcId {
     ProcId::new(&Nspace::new("steering").unwrap(), Rank(0))
 }
 
-/// The job that is steered.
+/// A rank of the controlled job.
 fn target(rank: u32) -> ProcId {
     ProcId::new(&Nspace::new("world@2").unwrap(), Rank(rank))
 }
 
-/// Bursts of requests that come right behind each other, and pauses between the bursts.
+/// Bursts of requests in close succession, with pauses between the bursts.
 fn requests(random: &mut Random, ranks: u32, most: u64) -> Vec<Request> {
     let mut at = Duration::from_secs(10);
     let mut each = |random: &mut Random| {
@@ -123,8 +123,8 @@ fn requests(random: &mut Random, ranks: u32, most: u64) -> Vec<Request> {
     (0..random.between(3, most)).map(|_| each(random)).collect()
 }
 
-/// A job of ranks that do not end by themselves unless they fail and are started again for it, and one whose ranks send a request
-/// each, all of them in the tool's name.
+/// One job of ranks that do not end by themselves, unless they fail and are restarted for it, and one of ranks that send a
+/// request each, all of them in the tool's name.
 fn world(seed: u64, requests: &[Request], ranks: u32, on_failure: FailurePolicy) -> World<ScriptedServer> {
     let mut random = Random::new(seed ^ 0x5eed);
     let server = Box::new(|_| ScriptedServer::default());
@@ -170,7 +170,7 @@ fn world(seed: u64, requests: &[Request], ranks: u32, on_failure: FailurePolicy)
     world
 }
 
-/// What became of each target, as the answer says it.
+/// The result of each target, from the answer.
 fn results(reply: &HostReply) -> BTreeMap<u32, Status> {
     let HostReply::Infos(_, info) = reply else { panic!("{reply:?}") };
     let mut results = BTreeMap::new();
@@ -218,7 +218,7 @@ fn live(seed: u64, most: u64, on_failure: FailurePolicy) {
         let life = life.map_or(0, |times| String::from_utf8_lossy(times).parse().unwrap());
         let runs = fate.ended.is_none();
         let truth = match on_failure {
-            // Nobody has asked for the restarts behind failures, and their next lives do not pause.
+            // Restarts after failures were not requested, and their next lives do not pause.
             FailurePolicy::Restart { .. } => Claimed { runs, ..*claimed },
             _ => Claimed { life, runs, paused: runs && fate.is_stopped(), ..*claimed },
         };

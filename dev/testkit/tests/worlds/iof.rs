@@ -1,6 +1,6 @@
-//! Pulled output in the simulated world: every byte reaches everybody who is to get it, whatever readers do.
+//! Pulled output in the simulated world: every byte reaches all its receivers, whatever readers do.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ fn tap(world: &World<ScriptedServer>, node: NodeId, handle: u64) -> Option<&Tap>
     world.node(node)?.server().taps.get(&handle)
 }
 
-/// Bytes that say where they are.
+/// Bytes that depend on their position.
 fn text(rank: u32, channel: IofChannel, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|n| ((n * 7919 + rank as usize * 31 + channel.0 as usize) >> 3) as u8).collect()
 }
@@ -85,7 +85,7 @@ fn writer(random: &mut Random, rank: u32) -> Script {
     Script::new(steps)
 }
 
-/// What a reader did, as its script says.
+/// The behaviour of a reader.
 #[derive(Clone)]
 struct Reading {
     sources: Vec<ProcId>,
@@ -107,7 +107,7 @@ fn reading(random: &mut Random, size: u32) -> Reading {
         copy: !random.one_in(3),
         stops,
         dies_after: random.one_in(3).then(|| random.between(1, 40_000) as usize),
-        // Who leaves in good order gets what is held for him.
+        // A reader that stops in good order also gets the bytes held for it.
         holds: if stops || random.one_in(2) { 0 } else { random.between(1, 20_000) as usize },
         pace: Duration::from_micros(random.between(0, 3_000)),
     }
@@ -203,7 +203,7 @@ fn check(world: &World<ScriptedServer>, seed: u64, readings: &[Reading]) {
             match redirected.as_slice() {
                 [] => assert!(by_user == wrote, "seed {seed}: the user misses output of {proc}"),
                 [got] => {
-                    // What was redirected is missing in one place, and nothing else is.
+                    // The redirected part is missing in one place, and nothing else is.
                     let fits = |at: usize| {
                         wrote[..at] == by_user[..at]
                             && wrote[at..].starts_with(got)
@@ -218,7 +218,7 @@ fn check(world: &World<ScriptedServer>, seed: u64, readings: &[Reading]) {
                     );
                     assert!((0..=by_user.len()).any(fits), "seed {seed}: output of {proc} is torn");
                 }
-                // What two have held when they died may come twice.
+                // Bytes that two dying readers held may come twice.
                 _ => {
                     let held: usize = readings.iter().map(|reading| reading.holds).sum();
                     assert!(by_user.len() <= wrote.len() + held, "seed {seed}");
@@ -459,7 +459,7 @@ fn end_and_loss_of_streams_are_events_for_registrants() {
             let ask = ask(HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
             Script::new(vec![ask, Step::Sleep(Duration::from_secs(100))])
         }
-        // MPI libraries ask for all that is an error, and abort if there is one: the end of a stream is none.
+        // MPI libraries register for all errors, and abort on any: the end of a stream must not be one.
         4 => {
             let ask = ask(HostOp::RegisterEvents(EventsRequest { codes: Vec::new(), info: Vec::new() }));
             Script::new(vec![ask, Step::Sleep(Duration::from_secs(100))])
@@ -480,7 +480,7 @@ fn end_and_loss_of_streams_are_events_for_registrants() {
     let events = &world.node(asker).expect("it lives").server().events;
     let told = |code: Status, rank: u32| -> u16 {
         let proc = ProcId::new(&nspace(1), Rank(rank));
-        // Its source is the job, because a source is not told.
+        // The source of the event is the job, since an event is not delivered to its source.
         assert!(events.iter().filter(|event| event.code == code).all(|event| event.source != proc));
         let proc = Value::from(proc);
         let affected = |event: &Event| event.info.find(keys::EVENT_AFFECTED_PROC) == Some(&proc);
@@ -540,7 +540,7 @@ fn output_form_of_a_spawn_reaches_user_and_readers() {
         world.run_until(Duration::from_secs(600), |w| w.user.ends.len() == 2);
         let (said, elsewhere) = &world.user.spawned[&nspace(2)];
         assert!(said.is_set(keys::IOF_TAG_DETAILED_OUTPUT) && *elsewhere == by_tool);
-        // The user's side is the one that writes the files.
+        // The user's side writes the files.
         assert_eq!(world.user.output(&ProcId::new(&nspace(2), Rank(1)), IofChannel::STDOUT), b"line\n");
         let pulled = answers(&world, &ProcId::new(&nspace(1), Rank(1)));
         let HostReply::Infos(Status::SUCCESS, style) = &pulled[0] else { panic!("{pulled:?}") };
@@ -614,7 +614,7 @@ fn pushed_input_arrives_whole_at_all_its_targets_and_ends_once() {
             }
             let given = answers(&world, &ProcId::new(&nspace(1), Rank(0)));
             let (late, rest) = given.split_last().expect("answers");
-            // The readers have their end, or have all ended.
+            // The readers have reached their end of input, or have all ended.
             let refused = [Status::ERR_IOF_COMPLETE, Status::ERR_NOT_FOUND];
             assert!(refused.contains(&late.status()), "seed {seed}: {late:?}");
             let fine = |reply: &HostReply| {
@@ -625,7 +625,7 @@ fn pushed_input_arrives_whole_at_all_its_targets_and_ends_once() {
     }
 }
 
-/// Four processes push more than there is room for, and each of them something behind that.
+/// Four processes push more than there is room for, and then one more piece each.
 #[test]
 fn a_push_without_room_is_refused_with_all_behind_it() {
     let mut world = world(7, 3, Limits::default());
@@ -715,7 +715,7 @@ fn bytes_dropped_by_a_cache_are_counted() {
                 let got = tap.streams.get(&stream).map_or(&[][..], Vec::as_slice);
                 let lost = tap.lost.get(&stream).map_or(0, |lost| *lost as usize);
                 assert_eq!(got.len() + lost, wrote.len(), "seed {seed}: {stream:?}");
-                // There is one gap: what stands before it and behind it makes up all that came.
+                // There is one gap: the parts before and behind it make up everything that came.
                 let before = wrote.iter().zip(got).take_while(|(a, b)| a == b).count();
                 let behind = wrote.iter().rev().zip(got.iter().rev()).take_while(|(a, b)| a == b).count();
                 assert!(before + behind >= got.len(), "seed {seed}: {stream:?} is torn");

@@ -292,7 +292,7 @@ fn waiting_lookups_end_with_their_job() {
     });
     let end = run(&mut world, job("waits", 2));
     assert_eq!(end.exit_code, 3);
-    // The other daemon has yet to hear that it is over.
+    // The other daemon has yet to learn that the job is over.
     world.run_until(Duration::from_secs(5), |world| world.explain().is_empty());
     let waiting = world.explain();
     assert!(waiting.is_empty(), "{waiting:?}");
@@ -353,7 +353,7 @@ fn phases_are_those_of_the_last_process() {
     });
     let phases = run(&mut world, job("hello", 6)).phases;
     let whole = |time: Option<Duration>| time.map(|time| time.as_secs());
-    // Ranks begin to connect when the last of them has begun to run, which takes no second.
+    // Ranks begin to connect when the last of them runs, which takes less than a second.
     let expected = [phases.placed, phases.started, phases.connected, phases.finalized, phases.exited];
     assert_eq!(expected.map(whole), [Some(0), Some(0), Some(5), Some(15), Some(20)]);
     assert!(phases.ended > phases.exited && phases.started > phases.placed, "{phases:?}");

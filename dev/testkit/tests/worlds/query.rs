@@ -1,4 +1,4 @@
-//! What the runtime answers about jobs and their processes, wherever these are.
+//! The runtime's answers about jobs and their processes, wherever these are.
 
 #![allow(clippy::unwrap_used)]
 

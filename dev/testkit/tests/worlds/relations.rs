@@ -1,4 +1,4 @@
-//! What happens to a job concerns the jobs that it descends from or has spawned, and those connected with it; no others.
+//! An event of a job concerns its ancestors, its descendants and the jobs connected with it; no others.
 
 #![allow(clippy::unwrap_used)]
 
@@ -38,7 +38,7 @@ fn until(seconds: u64) -> Step {
     Step::Sleep(Duration::from_secs(seconds))
 }
 
-/// Runs jobs 1 to 3 of the user, job 4 that job 1 spawns, and job 5 that job 4 spawns.
+/// Runs jobs 1 to 3 of the user, job 4 spawned by job 1, and job 5 spawned by job 4.
 fn concerned_by_ends(nodes: u32) -> Vec<(String, Vec<String>)> {
     let server = Box::new(|_| ScriptedServer::default());
     let (limits, latency) = (Limits::default(), Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Ranks that are started again, on nodes with real servers: who hears what, and that all go on together.
+//! Restarted ranks, on nodes with real servers: which processes are notified, and that all continue together.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use phalanx_testkit::wired::WiredServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
-/// Two ranks on each of so many nodes.
+/// Two ranks on each of these nodes.
 fn world(seed: u64, nodes: u32) -> World<WiredServer> {
     let server = Box::new(move |node| WiredServer::new(node, seed));
     let (limits, latency) = (Limits::default(), Duration::from_millis(1));
@@ -27,7 +27,7 @@ fn run(world: &mut World<WiredServer>, on_failure: FailurePolicy, procs: u32) ->
     world.user.ends.values().next().unwrap().verdict.clone()
 }
 
-/// What each rank does in its first, second ... life; the last is repeated.
+/// The steps of each rank in its first, second ... life; the last is repeated.
 fn script(world: &mut World<WiredServer>, steps: impl Fn(u32, usize) -> Vec<Step> + 'static) {
     let lives: RefCell<BTreeMap<u32, usize>> = RefCell::default();
     world.script(move |proc| {
@@ -67,7 +67,7 @@ fn statuses(world: &World<WiredServer>, number: u32) -> Vec<Status> {
     given.map(|(_, answer)| status(answer)).collect()
 }
 
-/// Of whose restarts a rank has heard.
+/// The ranks that this rank was notified have restarted.
 fn heard(world: &World<WiredServer>, nodes: u32, number: u32) -> Vec<u32> {
     let servers = (0..nodes).filter_map(|node| world.node(NodeId(node)));
     let events = servers.flat_map(|node| &node.server().events);
@@ -93,7 +93,7 @@ fn those_who_wait_for_a_failed_rank_meet_the_next_one() {
                 ask(Op::Init),
                 ask(Op::Listen { codes: vec![Status::ERR_PROC_RESTART] }),
                 fence(),
-                // It waits for the one that fails.
+                // It waits for the rank that fails.
                 fence(),
                 late(30),
                 fence(),
@@ -105,7 +105,7 @@ fn those_who_wait_for_a_failed_rank_meet_the_next_one() {
         let (done, gone) = (Status::SUCCESS, Status::ERR_PROC_ABORTED);
         for other in [0, 1, 2, 4, 5] {
             let told = statuses(&world, other);
-            // Which of several reasons a server gives depends on who tells it first.
+            // Of several reasons, a server gives the first that reaches it.
             assert_eq!((told[..3].to_vec(), &told[4..]), (vec![done; 3], &[done, done][..]), "seed {seed}");
             assert!([gone, Status::ERR_LOST_CONNECTION].contains(&told[3]), "seed {seed}: {}", told[3]);
             assert_eq!(heard(&world, 3, other), [3], "seed {seed}");
@@ -142,7 +142,7 @@ fn ranks_of_several_nodes_are_started_again_at_once() {
     }
 }
 
-/// What a rank was told when it asked for values, in order; those that were not there as nothing.
+/// The results of a rank's gets, in order; empty for values that were not found.
 fn told_values(world: &World<WiredServer>, number: u32) -> Vec<String> {
     let given = world.procs[&rank(number)].answers.iter();
     let gets = given.filter(|(op, _)| matches!(op, Op::Get { .. }));
@@ -166,14 +166,14 @@ fn values_of_a_rank_are_gone_when_it_is_started_again() {
             let steps = match (rank, life) {
                 (5, 1) => vec![put("kept", "old"), put("gone", "old"), meet(), Step::Hang],
                 (5, _) => [vec![late(1), put("kept", "new")], meets].concat(),
-                // It asks for it again at once.
+                // It asks again immediately after the restart.
                 (0, _) => {
                     let directives = vec![Info::new(keys::JOB_CTRL_RESTART, Value::NullString)];
                     let restart = ask(Op::Control { targets: vec![Rank(5)], directives });
                     [vec![meet(), get("kept"), late(5), restart], again, meets].concat()
                 }
                 (2, _) => [vec![meet(), get("kept"), get("gone"), late(60)], again, meets].concat(),
-                // These, one of them beside it, have asked for nothing before.
+                // These ranks, one of them on the same node, have not asked before.
                 (1 | 4, _) => [vec![meet(), late(60)], again, meets].concat(),
                 _ => [vec![meet(), get("kept"), late(60)], meets].concat(),
             };

@@ -1,7 +1,6 @@
-//! Many worlds that differ by their seed.
+//! Many worlds that differ only in their seed.
 
-/// Goes through all these seeds; through one (`CHAOS_SEED`), for whoever looks for the cause of a failure; or through more of them
-/// (`CHAOS_TIMES`), for whoever has time.
+/// Runs all these seeds; only one (`CHAOS_SEED`), to look for the cause of a failure; or more of them (`CHAOS_TIMES`).
 pub(super) fn each_seed(seeds: std::ops::Range<u64>, mut live: impl FnMut(u64)) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let more = seeds.start + (seeds.end - seeds.start) * number("CHAOS_TIMES").unwrap_or(1);
@@ -13,7 +12,7 @@ pub(super) fn each_seed(seeds: std::ops::Range<u64>, mut live: impl FnMut(u64)) 
     }
 }
 
-/// Says which seed it was when a test panics.
+/// Prints the seed if a test panics.
 struct Told(u64);
 
 impl Drop for Told {

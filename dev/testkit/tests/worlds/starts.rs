@@ -1,5 +1,5 @@
-//! DVMs whose root starts the other daemons, by commands that fail in every way, and that lose daemons, commands and links while
-//! they start and afterwards. Every operation ends exactly once, and at the end nothing waits and nothing runs.
+//! DVMs whose root starts the other daemons, by commands that fail in every way, and that lose daemons, commands and links during
+//! the start and afterwards. Every operation ends exactly once, and at the end nothing waits and nothing runs.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::seeds::each_seed;
 
 type Starting = World<ScriptedServer>;
 
-/// How a world is to fare.
+/// What happens in a world.
 #[derive(Clone, Copy)]
 struct Course {
     hosts: u64,
-    /// One host in so many fails to start; 0: none.
+    /// One host in this many fails to start; 0: none.
     bad: u64,
     skip_bad: bool,
-    /// Daemons, commands and links that are lost or stalled, while daemons start and afterwards.
+    /// How many daemons, commands and links are lost or stalled, during the start and afterwards.
     early: u64,
     late: u64,
 }
@@ -66,11 +66,11 @@ const MISHAPS: [Mishap; 8] = [
     Mishap::Short,
 ];
 
-/// Something is lost, or held up, at some time from now on.
+/// Loses or stalls a daemon, command or link, within this time from now.
 fn trouble(world: &mut Starting, random: &mut Random, course: Course, within: u64) {
     let at = Time(world.now.0 + random.between(0, within));
     let node = NodeId(random.between(1, course.hosts + 1) as u32);
-    // Most links are between a daemon and its parent; nobody minds where there is none.
+    // Most links are between a daemon and its parent; if there is none, nothing happens.
     let above = NodeId(random.between(0, u64::from(node.0)) as u32);
     let parent = if random.one_in(2) { NodeId::ROOT } else { above };
     match random.between(0, 4) {
@@ -84,7 +84,7 @@ fn trouble(world: &mut Starting, random: &mut Random, course: Course, within: u6
     }
 }
 
-/// One rank on each node, which asks for all kinds of things.
+/// One rank on each node, which makes all kinds of requests.
 fn script(seed: u64, proc: &ProcId, size: u32) -> Script {
     if !proc.nspace.as_str().ends_with("@1") {
         return Script::new(vec![
@@ -197,7 +197,7 @@ fn live_through(seed: u64, course: Course) {
     }
     let jobs = |world: &Starting| world.user.accepted.len() + world.user.spawned.len();
     world.run_until(Duration::from_secs(900), |world| world.user.ends.len() == jobs(world));
-    // What was cut off or held up may only be noticed now.
+    // Cuts and stalls may only be noticed now.
     world.run_for(Duration::from_secs(120));
     assert_eq!(world.explain(), "", "{:?}", world.user.starts);
     for node in (0..size).filter_map(|node| world.node(NodeId(node))) {
@@ -206,7 +206,7 @@ fn live_through(seed: u64, course: Course) {
     end(&mut world, size);
 }
 
-/// Nothing is left of a DVM that is told to end.
+/// Nothing must be left of a DVM after its shutdown.
 fn end(world: &mut Starting, size: u32) {
     world.shut_down();
     world.run_for(Duration::from_secs(120));
@@ -267,7 +267,7 @@ fn a_thousand_daemons_start_with_failures_and_losses() {
     many(600_000..600_001, |_| Course { hosts: 1_500, bad: 50, skip_bad: true, early: 20, late: 20 });
 }
 
-/// Commands that are stopped while daemons start leave nothing, at any moment.
+/// Commands that are stopped during the start leave nothing behind, whenever that happens.
 #[test]
 fn a_start_that_is_ended_at_any_moment_leaves_nothing() {
     each_seed(700_000..700_150, |seed| {

@@ -1,4 +1,4 @@
-//! What the runtime says that it honours, and what it does with directives that are marked as required.
+//! The attributes that the runtime advertises, and its treatment of directives that are marked as required.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ use phalanx_wire::cmd::session::SessionControl;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Blob, DataArray, Info, InfoFlags, Key, Nspace, ProcId, Query};
 
-/// The answers that each rank of a job of two got, on two nodes.
+/// The answers to each rank of a job of two, on two nodes.
 fn ask(ops: impl Fn(&ProcId) -> Vec<HostOp> + 'static) -> BTreeMap<u32, Vec<HostReply>> {
     let server = Box::new(|_| ScriptedServer::default());
     let (limits, latency) = (Limits::default(), Duration::from_millis(1));
@@ -53,7 +53,7 @@ fn ask(ops: impl Fn(&ProcId) -> Vec<HostOp> + 'static) -> BTreeMap<u32, Vec<Host
     [0, 1].into_iter().map(|rank| (rank, given(rank))).collect()
 }
 
-/// Each function with the keys that it is said to honour.
+/// Each function with the keys that it advertises.
 fn advertised() -> BTreeMap<String, Vec<String>> {
     let answers = ask(|proc| {
         let queries = vec![Query {
@@ -77,7 +77,7 @@ fn advertised() -> BTreeMap<String, Vec<String>> {
     functions.infos().map(honoured).collect()
 }
 
-/// A request that succeeds, or at least is no request for something that is not supported.
+/// A request that succeeds, or at least does not ask for anything unsupported.
 fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> HostOp {
     let from = proc.clone();
     let info = vec![directive];
@@ -185,7 +185,7 @@ fn advertised_attributes_are_accepted_when_required() {
 fn unadvertised_attributes_are_refused_only_if_required() {
     let table = advertised();
     let functions: Vec<String> = table.keys().cloned().collect();
-    // One that nobody honours, and for each function one that another honours.
+    // One key that no function honours, and for each function one that only others honour.
     let foreign = |function: &str| {
         let mut others = table.values().flatten();
         others.find(|key| !table[function].contains(key)).cloned().unwrap()
@@ -197,7 +197,7 @@ fn unadvertised_attributes_are_refused_only_if_required() {
         })
         .collect();
     let plain = |flags| move |key: &str| Info { flags, ..required(key) };
-    // Nobody looks into an array that nobody honours.
+    // An array with an unknown key is not examined by any function.
     let inside = |flags| {
         move |key: &str| Info::new("site.array", DataArray::of_infos([Info { flags, ..required(key) }]))
     };
@@ -225,7 +225,7 @@ fn unadvertised_attributes_are_refused_only_if_required() {
     }
 }
 
-/// Of fabrics nothing is allocated here, and so on.
+/// Allocating fabrics, for example, is not supported here.
 #[test]
 fn functions_are_refused_exactly_if_they_are_not_advertised() {
     let ops = |proc: &ProcId| {
@@ -253,7 +253,7 @@ fn functions_are_refused_exactly_if_they_are_not_advertised() {
     for rank in [0, 1] {
         assert_eq!(answers[&rank].len(), asked.len());
         for (op, reply) in asked.iter().zip(&answers[&rank]) {
-            // Updates are of what was registered.
+            // An update refers to what was registered.
             let function = op.function().unwrap_or("PMIx_Fabric_register");
             assert_eq!(is_refused(reply), !advertised.contains_key(function), "{function}: {reply:?}");
         }

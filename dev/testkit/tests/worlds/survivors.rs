@@ -1,4 +1,4 @@
-//! Groups that may lack members: on nodes with real servers, where members end before they have come.
+//! Groups that may lack members, on nodes with real servers, whose members end before they have joined.
 
 #![allow(clippy::unwrap_used)]
 
@@ -56,7 +56,7 @@ fn listen() -> Step {
     Step::Ask(Op::Listen { codes: vec![Status::GROUP_MEMBER_FAILED] })
 }
 
-/// The members of the groups that a rank has formed, and how its other calls have ended.
+/// The members of the groups that a rank has formed, and the results of its other calls.
 fn answers(world: &World<WiredServer>, number: u32) -> Vec<Result<Vec<ProcId>, Status>> {
     let given = world.procs[&rank(number)].answers.iter();
     let answers = given.map(|(_, answer)| match answer {
@@ -70,7 +70,7 @@ fn answers(world: &World<WiredServer>, number: u32) -> Vec<Result<Vec<ProcId>, S
     answers.collect()
 }
 
-/// Of whose ends a rank has heard.
+/// The ranks that this rank was notified have ended.
 fn heard(world: &World<WiredServer>, number: u32) -> Vec<ProcId> {
     let servers = (0..NODES).filter_map(|node| world.node(NodeId(node)));
     let events = servers.flat_map(|node| &node.server().events);
@@ -93,12 +93,12 @@ fn a_group_forms_of_those_who_live_on_any_node() {
         let init = || Step::Ask(Op::Init);
         Script::new(match proc.rank.0 {
             0 => vec![init(), listen(), group(lacks()), late(20), ungroup(lacks()), Step::Ask(Op::Finalize)],
-            // Its neighbour tells of it.
+            // Rank 0, on the same node, reports it missing.
             1 => vec![init(), late(2), Step::Exit(3)],
             // It ends before the group does.
             2 => vec![init(), listen(), group(lacks()), late(5), Step::Exit(7)],
             3 => vec![init(), late(3), Step::Ask(Op::Finalize), late(30)],
-            // Nobody is left there.
+            // No member is left on that node.
             4 => vec![init(), late(4), Step::Die(9)],
             _ => vec![],
         })
@@ -109,7 +109,7 @@ fn a_group_forms_of_those_who_live_on_any_node() {
     assert_eq!(answers(&world, 0), all);
     assert_eq!(answers(&world, 2), all[..3]);
     assert_eq!(heard(&world, 2), [1, 3, 4, 5].map(rank));
-    // One who has formed it, too, and was missed when it ended.
+    // It also includes rank 2, which had joined and was missed when it ended.
     assert_eq!(heard(&world, 0), [1, 2, 3, 4, 5].map(rank));
 }
 

@@ -1,4 +1,4 @@
-//! Tools at several daemons of one DVM: their names, the jobs that they start, and what goes with them.
+//! Tools at several daemons of one DVM: their names, the jobs that they start, and what ends with them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ use phalanx_wire::{App, Info, Nspace, ProcId};
 
 type Tools = World<ScriptedServer>;
 
-/// A rank on each of `nodes` nodes, whose server makes these upcalls; jobs that tools start go on for ever.
+/// A rank on each of `nodes` nodes whose server makes these upcalls; jobs that tools start run forever.
 fn world(nodes: u32, ops: impl Fn(u32) -> Vec<Step> + 'static) -> Tools {
     let server = Box::new(|_| ScriptedServer::default());
     let (limits, latency) = (Limits::default(), Duration::from_millis(1));
@@ -49,7 +49,7 @@ fn spawn(from: &ProcId, stays: bool) -> Step {
     host(HostOp::Spawn(Asked { from: from.clone(), request: Spawn { job, apps: vec![app] } }))
 }
 
-/// What the daemon of this rank was answered, in order.
+/// The answers to the daemon of this rank, in order.
 fn replies(world: &Tools, rank: u32) -> Vec<HostReply> {
     let daemon = ProcId::new(&Nspace::new("world@1").unwrap(), Rank(rank));
     let answers = world.procs.get(&daemon).map(|proc| proc.answers.as_slice()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Upcalls that our clients have no words for yet: connect, groups, spawn, job control, queries.
+//! Upcalls that our simulated clients cannot make yet: connect, groups, spawn, job control, queries.
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ fn everybody_can_ask_who_is_in_which_group() {
                 steps.extend((number == 0).then(|| ask(HostOp::Notify(left))));
                 steps
             }
-            // It is in neither, and hosted elsewhere.
+            // It is in neither group, and on another node.
             2 => vec![
                 late(5),
                 ask(query(names, "")),
@@ -151,7 +151,7 @@ fn everybody_can_ask_who_is_in_which_group() {
     assert_eq!(members(4), of(&[1]));
 }
 
-/// What a leader of two says that brings others.
+/// The directives of one of two leaders that add members.
 fn brings(brought: &[ProcId]) -> Vec<Info> {
     let items = brought.iter().cloned().map(Value::Proc).collect();
     vec![
@@ -201,7 +201,7 @@ fn late(seconds: u64) -> Step {
     Step::Sleep(Duration::from_secs(seconds))
 }
 
-/// Runs a job in which each rank does this, and looks at what those are told who are members in the end.
+/// Runs a job in which each rank takes these steps, and checks the answers to the final members.
 fn grow(
     ranks: u32,
     members: [u32; 4],
@@ -224,7 +224,7 @@ fn a_group_grows_until_all_are_there_whom_its_leaders_bring() {
     let world = grow(6, [0, 1, 4, 5], |proc| {
         let brought = |number| brings(&[rank("world@1", number)]);
         let lead = |number| ask(assemble(proc, "grown", vec![proc.clone()], brought(number)));
-        // Nobody brings the last one, who asks all the same.
+        // No leader adds the last rank, which asks all the same.
         match proc.rank.0 {
             0 => vec![lead(5)],
             1 => vec![late(2), lead(4)],
@@ -242,7 +242,7 @@ fn group_waits_for_members_added_by_leaders() {
     grow(5, [0, 1, 3, 4], |proc| {
         let adds = |number| {
             let brought = brings(&[rank("world@1", number)]).into_iter();
-            // The collective has no leaders to be counted.
+            // A collective construct has no leaders to count.
             let info = brought.filter(|said| said.key != keys::GROUP_BOOTSTRAP).collect();
             let procs = vec![rank("world@1", 0), rank("world@1", 1)];
             ask(HostOp::GroupConstruct(GroupRequest { from: None, id: "grown".to_owned(), procs, info }))
@@ -295,7 +295,7 @@ fn a_group_that_grows_is_given_up_when_one_of_it_fails() {
             |name: &str| ask(assemble(proc, name, vec![proc.clone()], brings(std::slice::from_ref(&dead))));
         Script::new(match proc.rank.0 {
             2 => vec![late(5), Step::Exit(3)],
-            // Of the second group the failed one was a member before anybody asked for it.
+            // In the second group the failed rank was a member before the group was requested.
             _ => vec![lead("early"), late(5), lead("late"), add("added")],
         })
     });
@@ -318,10 +318,10 @@ fn a_group_that_grows_is_given_up_when_one_of_it_ends_well() {
             |name: &str, brought| ask(assemble(proc, name, vec![proc.clone()], brings(&[one(brought)])));
         let follow = |name: &str| ask(assemble(proc, name, Vec::new(), Vec::new()));
         Script::new(match proc.rank.0 {
-            // It ends behind its answer, which makes it no missing member.
+            // It ends after its answer, so it is not missing.
             2 => vec![Step::Ask(Op::Init), follow("whole"), late(5), Step::Ask(Op::Finalize), late(60)],
             3 => vec![late(5)],
-            // Of the later groups those members had ended before anybody asked for them.
+            // In the later groups those members had ended before the group was requested.
             _ => vec![
                 lead("whole", 2),
                 lead("finalized", 2),
@@ -452,13 +452,13 @@ fn a_process_spawns_a_job_whose_failure_is_its_own() {
     }
 }
 
-/// Debug builds check at each daemon that nothing is left of a job that is over.
+/// Debug builds check at each daemon that nothing remains of a job that is over.
 #[test]
 fn what_ended_processes_have_asked_for_is_forgotten_everywhere() {
     for nodes in [1, 4] {
         let mut world = world(nodes);
         world.script(|proc| match (proc.nspace.as_str(), proc.rank.0) {
-            // What is pushed to it nobody reads.
+            // It does not read the data pushed to it.
             ("world@1", _) => Script::new(vec![Step::Sleep(Duration::from_secs(60))]),
             ("world@2", 0) => Script::new(vec![Step::Sleep(Duration::from_secs(5)), Step::Exit(3)]),
             ("world@2", 1) => {
@@ -566,7 +566,7 @@ fn directives_that_are_not_honoured_are_refused_or_named() {
     let given = answers(&world, &rank("world@1", 0));
     assert_eq!(given[..3], [const { HostReply::Done(Status::ERR_NOT_SUPPORTED) }; 3]);
     assert!(given[3..].iter().all(|answer| answer.status().is_success()), "{given:?}");
-    // The user is told of each once.
+    // The user gets each note once.
     let told = |parts: &[&str]| {
         let says = |note: &&String| parts.iter().all(|part| note.contains(part));
         world.user.notes.iter().filter(says).count()
@@ -672,7 +672,7 @@ fn a_part_that_is_cut_off_ends_itself_and_its_jobs() {
     world.submit(job(15));
     world.run_for(Duration::from_secs(2));
     assert_eq!(world.procs.len(), 15);
-    // The subtree of daemon 1, of which nobody is told.
+    // The subtree of daemon 1; the other daemons are not notified.
     let island = [1, 3, 4, 7, 8, 9, 10].map(phalanx_dvm::NodeId);
     world.cut_off(island);
     finish(&mut world, 1);

@@ -47,13 +47,13 @@ fn sixteen_thousand_nodes() {
 }
 
 fn run(nodes: u32) {
-    // A fence brings the same to every server, and in one process that is too much.
+    // A fence brings the same data to every server; in one process, separate copies would be too much.
     let shelf = Shelf::default();
     let server = Box::new(move |_| ScriptedServer::sharing(&shelf));
     let (limits, latency) = (Limits::default(), Duration::from_micros(200));
     let mut world = World::new(Setup { seed: 4096, nodes, radix: RADIX, cores: 2, limits, latency, server });
 
-    // The first job is everywhere, two ranks per node, and bears losses.
+    // The first job is everywhere, with two ranks per node, and tolerates losses.
     let size = 2 * nodes;
     let everywhere = AppSpec { argv: vec!["wide".into()], procs: Some(size), ..AppSpec::default() };
     let everywhere =
@@ -72,7 +72,7 @@ fn run(nodes: u32) {
             steps.extend([
                 Step::Ask(fence(true)),
                 Step::Ask(get((rank + 500) % 1000)),
-                // Some come early, some late; the loss falls into the wait.
+                // Some come early, some late; the loss happens while they wait.
                 Step::Sleep(Duration::from_millis(u64::from(rank) * 4)),
                 Step::Ask(fence(true)),
                 Step::Ask(fence(false)),

@@ -1,6 +1,6 @@
-//! The C side of the data: structs, scalars, callbacks and functions, as far as headers and layouts are made from them.
+//! The C side of the data: structs, scalars, callbacks and functions, as needed for headers and layouts.
 //!
-//! A struct that had several layouts is taken in its newest one, its union with the members of all.
+//! Of a struct with several layouts the newest one is used; its union has the members of all.
 
 use std::path::Path;
 
@@ -134,7 +134,7 @@ impl Abi {
     }
 }
 
-/// Each after those whose names its signature holds.
+/// Sorts each callback behind those that its signature names.
 fn in_order_of_use(mut waiting: Vec<Prototype>) -> Vec<Prototype> {
     let mut ordered: Vec<Prototype> = Vec::new();
     while !waiting.is_empty() {
@@ -143,7 +143,7 @@ fn in_order_of_use(mut waiting: Vec<Prototype>) -> Vec<Prototype> {
             names.iter().all(|name| *name == callback.name || !callback.signature.contains(name.as_str()))
         };
         let (ready, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_ready);
-        // A circle cannot be declared in C either; the compiler of the header will say so.
+        // A cycle cannot be declared in C either; compiling the header will report it.
         let done = ready.is_empty();
         ordered.extend(ready);
         waiting = rest;

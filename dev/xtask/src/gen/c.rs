@@ -1,6 +1,6 @@
 //! The generated parts of the C headers and the list of exported functions, as text.
 //!
-//! A header is ours to write; between two marker comments stands what comes from the data.
+//! Headers are written by hand, except for the parts between two marker comments, which come from the data.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::data::{Attribute, Constant, Family, Spec, Standing};
 /// The headers that have generated parts.
 pub(super) const HEADERS: [&str; 4] = ["pmix_common.h", "pmix.h", "pmix_server.h", "pmix_tool.h"];
 
-/// The text of a header with its generated parts made anew.
+/// The text of a header with its generated parts replaced.
 pub(super) fn header(name: &str, text: &str, spec: &Spec, abi: &Abi) -> Result<String> {
     let mut out = String::new();
     let mut rest = text;
@@ -39,7 +39,7 @@ pub(super) fn header(name: &str, text: &str, spec: &Spec, abi: &Abi) -> Result<S
     Ok(out)
 }
 
-/// One exported name per line: the functions, and what programs link although no header declares it.
+/// One exported name per line: the functions, and symbols that programs link without a declaration in a header.
 pub(super) fn exports(abi: &Abi) -> String {
     abi.functions.iter().fold(String::new(), |list, function| list + &function.name + "\n") + UNDECLARED
 }
@@ -80,7 +80,7 @@ pub(super) fn layout_check(spec: &Spec, abi: &Abi) -> String {
     out
 }
 
-/// A C program that links if everything that the headers declare is there.
+/// A C program that links if the library has everything that the headers declare.
 pub(super) fn exports_check(abi: &Abi) -> String {
     let mut out = String::from(HEAD);
     out += "#include <stdio.h>\n\n#include <pmix_tool.h>\n\ntypedef void (*function)(void);\n\n";
@@ -115,7 +115,7 @@ fn is_enum(family: &Family) -> bool {
     family.base.as_deref() == Some("enum")
 }
 
-/// What headers that programs are compiled with define.
+/// The constants that headers define: those of any OpenPMIx header, or that the standard has at least as provisional.
 fn members<'a>(spec: &'a Spec, family: &Family) -> Vec<&'a Constant> {
     spec.constants
         .iter()
@@ -211,7 +211,7 @@ fn module(abi: &Abi) -> String {
 fn functions(header: &str, abi: &Abi) -> String {
     let here = |function: &&Prototype| {
         let declared = function.header.as_deref().unwrap_or("pmix.h");
-        // What has been moved there stays where it was: everybody includes both.
+        // Functions that OpenPMIx has moved to other headers stay in `pmix.h`, which every program includes.
         declared == header
             || (header == "pmix.h" && ["pmix_deprecated.h", "pmix_common.h"].contains(&declared))
     };

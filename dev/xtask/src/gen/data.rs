@@ -1,7 +1,7 @@
-//! The records of `lib/spec/data/*.toml`, as far as sources are generated from them.
+//! The records of `lib/spec/data/*.toml`, as needed for generating sources.
 //!
-//! Reading refuses data that could not be generated from: unknown families, names that occur twice, values out of
-//! the range of their type. The meaning of the fields is told in `lib/spec/data/README.md`.
+//! Reading refuses data that sources cannot be generated from: unknown families, duplicate names, values outside
+//! the range of their type. `lib/spec/data/README.md` explains the fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,13 +31,13 @@ pub(super) struct Function {
 #[derive(Deserialize)]
 pub(super) struct Upcall {
     pub(super) name: String,
-    /// The functions whose callers cause it.
+    /// The functions that cause it.
     #[serde(default)]
     pub(super) calls: Vec<String>,
 }
 
 impl Function {
-    /// Whether it concerns others than the process that calls it. Those that return before they are done go by the same name.
+    /// Whether it involves processes other than its caller. The non-blocking variants share the name of the blocking ones.
     fn is_verb(&self) -> bool {
         let acts = self.roles.iter().any(|role| ["client", "server", "tool"].contains(&role.as_str()));
         acts && !self.name.ends_with("_nb")
@@ -64,7 +64,7 @@ pub(super) struct Attribute {
 #[derive(Deserialize)]
 pub(super) struct Family {
     pub(super) name: String,
-    /// Name of the Rust type; families without have none.
+    /// Name of the Rust type; some families have none.
     #[serde(rename = "type")]
     pub(super) rust_type: Option<String>,
     #[serde(default)]
@@ -76,7 +76,7 @@ pub(super) struct Family {
     #[serde(default)]
     pub(super) summary: String,
     pub(super) ctype: Option<String>,
-    /// The C type below, or `enum`.
+    /// The underlying C type, or `enum`.
     pub(super) base: Option<String>,
     pub(super) rust: String,
 }
@@ -112,7 +112,7 @@ pub(super) struct Api {
 #[derive(Deserialize)]
 pub(super) struct Block {
     pub(super) kind: String,
-    /// The lists that the standard has dropped say nothing about these three.
+    /// Missing in lists that the standard has dropped, as are the next two.
     #[serde(default = "either")]
     pub(super) audience: String,
     #[serde(default = "support")]
@@ -126,7 +126,7 @@ pub(super) struct Block {
     pub(super) attributes: Vec<String>,
 }
 
-/// Ordered by how much a name is to be preferred among several of one value.
+/// Ordered by preference among several names of one value.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Standing {

@@ -1,5 +1,5 @@
-//! The structs of the C interface as Rust declares them, with their sizes and offsets held at compile time; and the names
-//! that it hands out as C strings.
+//! The structs of the C interface as Rust declares them, with their sizes and offsets asserted at compile time; and the names
+//! that it returns as C strings.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -61,7 +61,7 @@ fn structure(out: &mut String, s: &Struct, abi: &Abi) -> Result<()> {
     Ok(())
 }
 
-/// Whether a field says the type of what stands beside it, and so what is read there.
+/// Whether a field is the type tag that decides how its neighbour is read.
 fn is_tag(name: &str, field: &str) -> bool {
     matches!(name, "pmix_value_t" | "pmix_data_array_t") && field == "type"
 }

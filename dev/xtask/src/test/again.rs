@@ -1,4 +1,4 @@
-//! Tests that have failed are run again, alone: whether a test fails always or now and then decides what becomes of the run.
+//! Repeats failed tests, alone: whether a test fails always or sometimes decides the result of the run.
 
 use phalanx_cluster::NEEDS_ROOT;
 
@@ -7,12 +7,12 @@ use crate::slowest::Slowest;
 use crate::test::Binary;
 use crate::test::run::{Failed, run};
 
-/// How often a test is tried in all.
+/// How often a test is tried in total.
 const TRIES: usize = 3;
-/// Where so many have failed, chance is not the reason.
+/// With more failures than this, chance is not the reason.
 const MOST: usize = 20;
 
-/// Decides on each of the tests that have failed.
+/// Decides about each of the failed tests.
 pub(crate) fn judge(failed: &[(&Binary, Failed)], strict: bool, report: &mut Report) {
     let mut tried = 0;
     for (binary, failed) in failed {
@@ -35,7 +35,7 @@ pub(crate) fn judge(failed: &[(&Binary, Failed)], strict: bool, report: &mut Rep
     }
 }
 
-/// The try at which a test that has failed once passes.
+/// The try at which a failed test passes.
 fn passes_at(binary: &Binary, test: &str) -> Option<usize> {
     (2..=TRIES).find(|_| match run(binary, &["--exact", test], &mut Slowest::default()) {
         Ok(ran) => ran.failed.is_empty() && ran.passed == 1,

@@ -1,4 +1,4 @@
-//! The binaries that hold the tests: built once, all together, and run one after the other.
+//! The test binaries: built once, all together, and run one after another.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -45,10 +45,10 @@ impl Stage {
     }
 }
 
-/// Something that runs tests: it takes filters, and prints as the standard harness does.
+/// A program that runs tests: it takes filters, and prints like the standard harness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Binary {
-    /// The package, and the test if it is not that of the library: `phalanx-dvm`, `phalanx-interop::interop`.
+    /// The package, plus the test if it is not the library's: `phalanx-dvm`, `phalanx-interop::interop`.
     pub(crate) name: String,
     pub(crate) stage: Stage,
     runs: Runs,
@@ -64,7 +64,7 @@ enum Runs {
     Examples,
 }
 
-/// Builds all that tests need.
+/// Builds everything that tests need.
 pub(crate) fn build() -> Result<Vec<Binary>> {
     let said = capture(&[&BUILD[..], &["--message-format=json-render-diagnostics"]].concat())?;
     let mut binaries: Vec<Binary> = said.lines().filter_map(binary).collect();
@@ -73,12 +73,12 @@ pub(crate) fn build() -> Result<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// What cargo says of one thing that it has built, if that has tests.
+/// Parses cargo's message about one build product, if that has tests.
 fn binary(line: &str) -> Option<Binary> {
     let built: Built = serde_json::from_str(line).ok()?;
     let path = built.executable.filter(|_| built.profile.test)?;
     let directory = built.manifest_path.parent()?.to_owned();
-    // The part behind the `#` has the name only if the directory is called otherwise.
+    // The part behind the `#` has the name only if it differs from the directory's.
     let package = match built.package_id.rsplit_once('#')? {
         (_, named) if named.contains('@') => named.split('@').next()?.to_owned(),
         (place, _) => place.rsplit('/').next()?.to_owned(),
@@ -103,7 +103,7 @@ impl Binary {
                 command
             }
             Runs::Program { path, directory } => {
-                // What needs no peers is not to find any.
+                // Tests that need no peers must not find any.
                 let mut command = match !self.stage.needs_peers() && world::is_own() {
                     true => bare(&target().join("debug/cluster"))?,
                     false => Command::new("env"),
@@ -116,12 +116,12 @@ impl Binary {
         Ok(command)
     }
 
-    /// What runs nothing but this binary.
+    /// The command that runs only this binary.
     pub(crate) fn alone(&self) -> String {
         format!("cargo xtask test --in {}", self.name)
     }
 
-    /// What repeats one test of it.
+    /// The command that repeats one test of it.
     pub(crate) fn again(&self, test: &str) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_:-/.".contains(c);
         let test = if test.chars().all(plain) { test.to_owned() } else { format!("'{test}'") };

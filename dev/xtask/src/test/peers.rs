@@ -1,7 +1,7 @@
-//! Peers: Debian packages, named in `dev/interop/packages.txt`.
+//! Peers: Debian packages, listed in `dev/interop/packages.txt`.
 //!
-//! As root on Debian the missing ones are installed; elsewhere their absence is a failure that names them, never a test passed over in
-//! silence.
+//! As root on Debian the missing ones are installed; elsewhere a missing package is a failure that names it, never a silently
+//! skipped test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -61,7 +61,7 @@ fn missing(wanted: &BTreeSet<String>) -> Vec<String> {
         .args(wanted)
         .stdin(Stdio::null())
         .output();
-    // Without dpkg nothing is installed that we could name. Names that it does not know make it fail, too.
+    // Without dpkg nothing counts as installed. Unknown names make it fail, too.
     let installed =
         output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let is_there = |name: &str| installed.lines().any(|line| line.strip_suffix(" installed") == Some(name));

@@ -1,4 +1,4 @@
-//! Runs chosen tests many times and counts how often each has failed: this is how an unsteady test is mended.
+//! Runs chosen tests many times and counts failures, to help repair unsteady tests.
 
 use std::collections::BTreeMap;
 use std::hint::spin_loop;
@@ -41,7 +41,7 @@ pub(crate) fn repeat(times: usize, loaded: bool, binaries: &[&Binary], words: &[
     }
 }
 
-/// With a busy loop for each processor, if it is to be loaded.
+/// With a busy loop for each processor, if `loaded`.
 fn beside_load(loaded: bool, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let is_over = AtomicBool::new(false);
     let loops = if loaded { std::thread::available_parallelism().map_or(1, usize::from) } else { 0 };

@@ -1,6 +1,6 @@
-//! Runs a binary and reads off what it prints which of its tests have passed.
+//! Runs a binary and parses its output to learn which of its tests have passed.
 //!
-//! A binary that ends early or falls silent takes the tests with it that were running. They count as failed, and the others are run without
+//! If a binary ends early or falls silent, the tests that were running count as failed, and the others are run without
 //! them.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -14,10 +14,10 @@ use anyhow::{Context, Result, ensure};
 use crate::slowest::Slowest;
 use crate::test::Binary;
 
-/// For so long a binary may print nothing. Its tests have deadlines of their own, which are shorter.
+/// How long a binary may print nothing. The deadlines of its tests are shorter.
 const SILENCE: Duration = Duration::from_secs(420);
 
-/// What the tests of a binary have come to.
+/// The results of a binary's tests.
 #[derive(Debug, Default)]
 pub(crate) struct Ran {
     pub(crate) passed: usize,
@@ -28,18 +28,18 @@ pub(crate) struct Ran {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
     pub(crate) test: String,
-    /// What it has printed.
+    /// Its output.
     pub(crate) said: String,
 }
 
-/// Runs the tests that `words` choose.
+/// Runs the tests that `words` select.
 pub(crate) fn run(binary: &Binary, words: &[&str], slowest: &mut Slowest) -> Result<Ran> {
     let mut ran = Ran::default();
     let first = once(binary, words, slowest, &mut ran)?;
     let Some(mut why) = first.cut_short else { return Ok(ran) };
     let mut left: VecDeque<String> = listed(binary, words)?.into();
     left.retain(|test| !first.ended.contains(test));
-    // The harness begins tests by name, as many at once as there are processors.
+    // The harness starts tests by name, as many at once as there are processors.
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     while !left.is_empty() {
         for test in left.drain(..at_once.min(left.len())) {
@@ -63,7 +63,7 @@ pub(crate) fn run(binary: &Binary, words: &[&str], slowest: &mut Slowest) -> Res
 #[derive(Debug, Default)]
 struct Run {
     ended: BTreeSet<String>,
-    /// Why not all of its tests have ended.
+    /// Why some of its tests have not ended.
     cut_short: Option<String>,
 }
 
@@ -100,7 +100,7 @@ fn once(binary: &Binary, words: &[&str], slowest: &mut Slowest, ran: &mut Ran) -
         }
     }
     let status = child.wait().with_context(running)?;
-    // What it has started may still hold the pipe: then the thread ends with that.
+    // A process that it has started may still hold the pipe: then the thread ends with that process.
     drop(coming);
     if !silent {
         let _ = reader.join();
@@ -121,7 +121,7 @@ fn once(binary: &Binary, words: &[&str], slowest: &mut Slowest, ran: &mut Ran) -
     Ok(Run { ended: text.ended, cut_short })
 }
 
-/// All tests of a binary that `words` choose.
+/// All tests of a binary that `words` select.
 fn listed(binary: &Binary, words: &[&str]) -> Result<Vec<String>> {
     let output = binary.command(&[words, &["--list"]].concat())?.output();
     let output = output.with_context(|| format!("asking {} for its tests", binary.name))?;
@@ -129,7 +129,7 @@ fn listed(binary: &Binary, words: &[&str]) -> Result<Vec<String>> {
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(plain).collect())
 }
 
-/// A test's name without its kind, which stands before it in brackets.
+/// A test's name without its kind, which precedes it in brackets.
 fn plain(name: &str) -> String {
     match name.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
         Some((_, name)) => name.to_owned(),
@@ -137,7 +137,7 @@ fn plain(name: &str) -> String {
     }
 }
 
-/// What the harness prints, line by line. There may be several runs in it, as of the documentation of several crates.
+/// The output of the harness, line by line. It may contain several runs, as for the documentation of several crates.
 #[derive(Debug, Default)]
 struct Reading {
     begun: usize,
@@ -146,9 +146,9 @@ struct Reading {
     ignored: usize,
     ended: BTreeSet<String>,
     failed: BTreeSet<String>,
-    /// What each failed test has printed.
+    /// The output of each failed test.
     said: Vec<Failed>,
-    /// Whether the lines are what a failed test has printed.
+    /// Whether the lines are the output of a failed test.
     is_quoting: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the user wants to be tested, as the command line says it.
+//! The tests to run, according to the command line.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -8,11 +8,11 @@ pub(crate) const USAGE: &str =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) peers: bool,
-    /// A test that fails is not run again.
+    /// A failed test is not repeated.
     pub(crate) strict: bool,
-    /// Runs each test so often, and counts.
+    /// Runs each test this many times, and counts.
     pub(crate) repeat: Option<usize>,
-    /// Beside a load on all processors.
+    /// With a load on all processors.
     pub(crate) loaded: bool,
     /// Only this binary.
     pub(crate) binary: Option<String>,
@@ -58,7 +58,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// What the binaries are told.
+    /// The arguments for the binaries.
     pub(crate) fn words(&self) -> Vec<&str> {
         let exact = self.exact.then_some("--exact");
         exact.into_iter().chain(self.filters.iter().map(String::as_str)).collect()

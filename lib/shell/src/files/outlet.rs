@@ -1,4 +1,4 @@
-//! A pipe or a device that output goes to: its reader is never waited for, and may be gone.
+//! A pipe or a device that output goes to. Its reader is never waited for, and may be gone.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,20 +10,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Something that a write might have to wait for.
+/// A file whose `write` could block.
 #[derive(Debug)]
 pub struct Outlet {
     file: File,
-    /// What its reader has not taken yet.
+    /// Bytes that the reader has not taken yet.
     waiting: Vec<u8>,
-    /// Since when it has taken nothing of that.
+    /// Since when the reader has taken none of them.
     idle_since: Option<Instant>,
-    /// It is not written to any more: how many bytes it has not taken.
+    /// Writing has stopped; counts the bytes dropped since.
     given_up: Option<u64>,
 }
 
 impl Outlet {
-    /// None: it is a file like others, or none yet. A pipe that nobody reads is an error.
+    /// None: a regular file, or none yet. A pipe without a reader is an error.
     pub fn open(path: &Path) -> io::Result<Option<Outlet>> {
         let kind = match std::fs::metadata(path) {
             Ok(found) => found.file_type(),
@@ -42,7 +42,7 @@ impl Outlet {
         Ok(Some(Outlet { file, waiting: Vec::new(), idle_since: None, given_up: None }))
     }
 
-    /// Writes what can be written now; the rest waits.
+    /// Writes as much as possible now; the rest is queued.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(undelivered) = &mut self.given_up {
             *undelivered += bytes.len() as u64;
@@ -52,7 +52,7 @@ impl Outlet {
         self.flush()
     }
 
-    /// After an error it is not written to any more.
+    /// An error ends all writing to this outlet.
     pub fn flush(&mut self) -> io::Result<()> {
         let (mut written, mut result) = (0, Ok(()));
         while let Some(rest) = self.waiting.get(written..).filter(|rest| !rest.is_empty()) {
@@ -78,7 +78,7 @@ impl Outlet {
         result
     }
 
-    /// Writes all of it, unless its reader takes nothing for so long.
+    /// Writes everything, unless the reader takes nothing for `patience`.
     pub fn write_patiently(mut self, bytes: &[u8], patience: Duration) -> io::Result<()> {
         self.write(bytes)?;
         let mut taken = Instant::now();
@@ -95,31 +95,31 @@ impl Outlet {
             } else if taken.elapsed() >= patience {
                 return Err(io::Error::other("its reader has stopped reading"));
             } else {
-                // Writable, and yet it took nothing: not soon again.
+                // Writable, and yet it took nothing: do not retry at once.
                 std::thread::sleep(AWHILE);
             }
         }
         Ok(())
     }
 
-    /// How many bytes wait for its reader.
+    /// How many bytes are queued for the reader.
     pub fn pending(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Since when its reader has taken nothing of what waits.
+    /// Since when the reader has taken none of the queued bytes.
     pub fn idle_since(&self) -> Option<Instant> {
         self.idle_since
     }
 
-    /// Waits for its reader no longer: what waits and what comes is counted instead of written.
+    /// Gives up on the reader: queued and future bytes are counted instead of written.
     pub fn give_up(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         *self.given_up.get_or_insert(0) += waiting.len() as u64;
         self.idle_since = None;
     }
 
-    /// How many bytes its reader has not taken.
+    /// How many bytes were dropped instead of written.
     pub fn undelivered(&self) -> u64 {
         self.given_up.unwrap_or(0)
     }

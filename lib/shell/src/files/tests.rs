@@ -99,7 +99,7 @@ fn a_pipe_gets_everything_as_its_reader_takes_it() {
         set.retry();
     }
     assert_eq!((set.pending(), set.take_trouble()), (0, None));
-    // Nobody reads any more.
+    // The pipe has lost its reader.
     drop(reader);
     say(&mut set, 0, "lost");
     assert!(set.take_trouble().is_some());

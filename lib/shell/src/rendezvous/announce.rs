@@ -1,8 +1,8 @@
-//! Writes the files of a server, and removes them when it goes.
+//! Writes a server's files, and removes them when the server ends.
 //!
-//! A file is there with all its text or not at all: it is written under a name of its own, and then linked to the names that
-//! tools look for: to make a file takes much longer than to link one. Links of others are never followed. A file that is in the
-//! way is replaced only when its server is dead (`stale.rs`).
+//! A file appears with its full text or not at all: it is written under a name of its own, and then linked to the names that
+//! tools look for, as creating a file takes much longer than linking one. Foreign links are never followed. A file that is in the
+//! way is replaced only if its server is dead (`stale.rs`).
 
 use std::fmt;
 use std::fs::File;
@@ -21,12 +21,12 @@ use super::foreign::displace;
 use super::spot::Spot;
 use super::stale::{Stale, lock};
 
-/// Who may read the files: by default nobody but their owner.
+/// Permissions of the files: by default only their owner can read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     /// Permission bits.
     pub bits: u32,
-    /// Instead of the server's own group.
+    /// A group other than the server's own.
     pub gid: Option<u32>,
 }
 
@@ -36,21 +36,21 @@ impl Default for Mode {
     }
 }
 
-/// What a server says of itself, and where.
+/// What a server announces, and where.
 #[derive(Clone, Debug)]
 pub struct Notice {
     pub uri: ServerUri,
-    /// The release of OpenPMIx as which the server presents itself.
+    /// The OpenPMIx release that the server presents itself as.
     pub version: String,
     pub hostname: String,
-    /// What tools on other nodes must show.
+    /// The secret that tools on other nodes must present.
     pub secret: Option<String>,
     pub mode: Mode,
-    /// `pmix.sys.HOST` goes here, if this is the system server.
+    /// Directory for `pmix.sys.HOST`, if this is the system server.
     pub system_dir: Option<PathBuf>,
-    /// `pmix.HOST.tool.PID` and `pmix.HOST.tool.NSPACE` go here, if tools may search for this server.
+    /// Directory for `pmix.HOST.tool.PID` and `pmix.HOST.tool.NSPACE`, if tools may search for this server.
     pub server_dir: Option<PathBuf>,
-    /// Further files, wherever somebody wants them (`pmix.tool.lncrnd`).
+    /// Further files, at any path (`pmix.tool.lncrnd`).
     pub files: Vec<PathBuf>,
 }
 
@@ -69,13 +69,13 @@ impl fmt::Display for AnnounceError {
 
 impl std::error::Error for AnnounceError {}
 
-/// The files of a server. They go when this is dropped by the process that has made it.
+/// A server's files. Dropping this removes them, in the process that created it.
 #[derive(Debug)]
 pub struct Announcement {
     files: Vec<Spot>,
-    /// What stands in each of them.
+    /// The content of each file.
     says: Rendezvous,
-    /// What has these names, open for their locks. Most have several names.
+    /// The files under these names, open for their locks. Most have several names.
     held: Vec<File>,
     pid: u32,
 }
@@ -97,7 +97,7 @@ impl Announcement {
             made.add_from(&mut draft, &by_pid, notice.mode)?;
             let by_nspace = dir.join(rendezvous::nspace_file(&notice.hostname, nspace));
             made.add_from(&mut draft, &by_nspace, notice.mode)?;
-            // Where several servers share a directory, the first has this name.
+            // Of several servers that share a directory, the first has this name.
             let session = dir.join(rendezvous::session_file(&notice.hostname));
             if let Err(error) = made.add_from(&mut draft, &session, notice.mode) {
                 tracing::debug!(%error, "tools must look for this server by its pid or namespace");
@@ -129,7 +129,7 @@ impl Drop for Announcement {
             return;
         }
         for spot in &self.files {
-            // Whatever has taken its place is not ours.
+            // A file that has replaced ours is not removed.
             if self.held.iter().any(|file| spot.is_of(file)) {
                 let _ = spot.remove();
             }
@@ -150,19 +150,19 @@ fn rendezvous(notice: &Notice, pid: u32) -> Rendezvous {
     }
 }
 
-/// A file with all its text that has no name yet by which it is looked for. What is left of it goes when this is dropped.
+/// A file with its full text, not yet under a name that tools look for. Dropping this removes what is left of it.
 struct Draft {
-    /// Beside the file, so that both are on one file system; hidden from those who search for servers.
+    /// Beside the final file, so that both are on one file system; hidden from searches for servers.
     spot: Option<Spot>,
     to: Name,
 }
 
-/// Who has chosen the name of a file.
+/// Where the name of a file comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
-    /// Servers are looked for there, so nothing else belongs there.
+    /// A name where tools look for servers, so nothing else belongs there.
     OfServers,
-    /// Whoever has started us, or a variable that has come from anywhere: what is there may be precious.
+    /// Given by the launcher or an environment variable: an existing file may be precious.
     OfSomebody,
 }
 
@@ -201,7 +201,7 @@ fn create(beside: &Spot) -> io::Result<(Spot, File)> {
     Ok((spot, file))
 }
 
-/// A name beside this one that nobody can have taken before.
+/// A name beside this one that cannot be predicted.
 fn secret(beside: &Spot) -> io::Result<Spot> {
     let mut random = [0; 8];
     getrandom(&mut random, GetRandomFlags::empty())?;
@@ -211,11 +211,11 @@ fn secret(beside: &Spot) -> io::Result<Spot> {
     Ok(beside.beside(name))
 }
 
-/// The file stays open for the lock that it is under.
+/// The file stays open for its lock.
 fn write(mut file: &File, says: &Rendezvous, mode: Mode) -> io::Result<()> {
     let says = Rendezvous { locked: lock(file), ..says.clone() };
     file.write_all(says.to_string().as_bytes())?;
-    // Some directories give files their own group, which is not the one that is to read this.
+    // Some directories give files the directory's group, which is not the one that should read this file.
     let is_for_group = mode.bits & 0o070 != 0;
     if let Some(gid) = mode.gid.or_else(|| is_for_group.then(|| getegid().as_raw())) {
         fchown(file, None, Some(Gid::from_raw(gid)))?;
@@ -224,7 +224,7 @@ fn write(mut file: &File, says: &Rendezvous, mode: Mode) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the draft this name, if no living server has it. Whether it still has its own.
+/// Gives the draft this name, if no living server has it. Returns whether the draft's own name still exists.
 fn place(draft: &Spot, to: &Spot, name: Name) -> Result<bool, String> {
     for _ in 0..ATTEMPTS {
         match draft.link_to(to) {
@@ -243,7 +243,7 @@ fn place(draft: &Spot, to: &Spot, name: Name) -> Result<bool, String> {
     Err("others put files there again and again".to_owned())
 }
 
-/// `Fri Nov 20 16:20:01 2026`, of universal time.
+/// `Fri Nov 20 16:20:01 2026`, in UTC.
 fn as_ctime(seconds: u64) -> String {
     let (days, time) = (seconds / 86_400, seconds % 86_400);
     let weekday = WEEKDAYS[(days + 4) as usize % 7];

@@ -1,4 +1,4 @@
-//! What other users have put where root's server is to be found. Nobody believes such a file, so it must not keep the server out.
+//! Files of other users where root's server should be found. No tool trusts such a file, so it must not block the server.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rustix::process::geteuid;
 
 use super::spot::Spot;
 
-/// Whether there was something of another user's in root's way, which is gone now. Directories stay.
+/// Removes another user's file that is in root's way; returns whether there was one. Directories stay.
 pub(super) fn displace(spot: &Spot, aside: &Spot) -> io::Result<bool> {
     let may_go =
         |stat: &Stat| stat.st_uid != 0 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory;

@@ -1,7 +1,8 @@
-//! Rendezvous files: how a server lets itself be found, and how tools find it.
+//! Rendezvous files: how a server announces itself, and how tools find it.
 //!
-//! `announce.rs` writes a server's files and removes them; `search.rs` looks for the files of others; `stale.rs` says whose server is
-//! dead; `place.rs` knows the directories, `spot.rs` how to work in one; `seen.rs` asks whether servers are there. What stands in a file is `phalanx_wire::rendezvous`'s business.
+//! `announce.rs` writes a server's files and removes them; `search.rs` looks for the files of others; `stale.rs` decides which servers are
+//! dead; `place.rs` knows the directories, `spot.rs` how to work in one; `seen.rs` checks whether servers are there.
+//! `phalanx_wire::rendezvous` defines the content of a file.
 
 mod announce;
 mod foreign;
@@ -25,7 +26,7 @@ use rustix::fs::{Mode as Bits, OFlags, open};
 
 use crate::trust::Trust;
 
-/// What stands in a file that somebody has named. One that is just being written gets a moment.
+/// The content of a file that the user has named. If it is empty, its server may be writing it: retries for a moment.
 pub fn read_file(path: &Path, trust: &Trust) -> Result<Rendezvous, String> {
     let mut text = read(path, trust);
     for _ in 0..3 {
@@ -38,13 +39,12 @@ pub fn read_file(path: &Path, trust: &Trust) -> Result<Rendezvous, String> {
     text
 }
 
-/// Whether a file is that of a server that is there, and that this user trusts.
+/// Whether this is the file of a server that is there, and that this user trusts.
 pub fn names_living_server(path: &Path, trust: &Trust) -> bool {
     read(path, trust).is_ok_and(|of| seen::is_seen(&of))
 }
 
-/// What stands in a rendezvous file, or why nothing can be read from it. A link to it was the choice of whoever has named it;
-/// a pipe that somebody has put there must not hold us.
+/// The content of a rendezvous file, or why it cannot be read. Follows a link, as the user has named the path; does not block on a pipe.
 fn read(path: &Path, trust: &Trust) -> Result<Rendezvous, String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = File::from(open(path, flags, Bits::empty()).map_err(|e| e.to_string())?);

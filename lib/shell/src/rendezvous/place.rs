@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use crate::walk::walk;
 
-/// Where servers of sessions put their files, the first choice first: `given` (`pmix.srvr.tmpdir`) alone if there is one, else
-/// what the environment says. A server writes to the first; a tool that knows a server's name searches all.
+/// Where session servers put their files, the first choice first: only `given` (`pmix.srvr.tmpdir`) if there is one, else the
+/// directories named in the environment. A server writes to the first; a tool that knows a server's name searches all.
 pub fn server_directories(given: Option<PathBuf>, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     directories(given, "PMIX_SERVER_TMPDIR", variable)
 }
 
-/// Where a tool looks for a server that it cannot name: only where a server would be that was started in the tool's own environment. So a
-/// directory for temporary files keeps servers apart. A server of ours does not use a directory in which other users can interfere; it takes the
-/// next one, and so does the tool.
+/// Where a tool looks for a server that it cannot name: only where a server started in the tool's own environment would be. So
+/// separate directories for temporary files keep servers apart. A server of ours skips a directory in which other users can interfere,
+/// and so does the tool.
 pub fn nameless_directories(
     given: Option<PathBuf>,
     variable: impl Fn(&str) -> Option<String>,
@@ -23,14 +23,14 @@ pub fn nameless_directories(
     all
 }
 
-/// Whether a server of ours uses it.
+/// Whether a server of ours uses this directory.
 fn is_usable(dir: &Path) -> bool {
     std::path::absolute(dir).and_then(|dir| walk(&dir)).is_ok()
 }
 
-/// The same as [`server_directories`] for the one system server of a machine (`pmix.sys.tmpdir`).
+/// Like [`server_directories`], for the one system server of a machine (`pmix.sys.tmpdir`).
 pub fn system_directories(given: Option<PathBuf>, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    // A place for it alone is the only one. Launchers also name that of their sessions.
+    // If it names a directory of its own, that is the only one. Launchers also set it to their session directory.
     let named = variable("PMIX_SYSTEM_TMPDIR").filter(|dir| !dir.is_empty());
     let alone = named.filter(|dir| variable("TMPDIR").as_ref() != Some(dir)).map(PathBuf::from);
     directories(given.or(alone), "PMIX_SYSTEM_TMPDIR", variable)

@@ -1,8 +1,8 @@
-//! Looks for servers: directories from the top down, a bounded number of names, never through a symbolic link.
+//! Looks for servers: searches directories from the top down, up to a maximum number of names, never through a symbolic link.
 //!
-//! Only what trusted users have made is entered or read (`trust.rs`): others may put what they like into `/tmp`, and it costs
-//! a look at its owner. What was found and what was passed over, with the reason, stays in the [`Search`], so that a tool that
-//! finds nothing can say where it looked. Files of servers that are dead (`stale.rs`) are removed on the way if they are ours
+//! Only files and directories of trusted users are read or entered (`trust.rs`): others may put anything into `/tmp`, which costs
+//! one look at its owner. The [`Search`] keeps what was found and what was passed over, with the reason, so that a tool that
+//! finds nothing can report where it looked. Files of dead servers (`stale.rs`) are removed on the way if they are ours
 //! to remove.
 
 use std::collections::BTreeMap;
@@ -27,14 +27,14 @@ use super::stale::Stale;
 use crate::identity::Identity;
 use crate::trust::Trust;
 
-/// Which server is looked for.
+/// Which server to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     Pid(u32),
     Nspace(String),
     /// The one system server of this machine.
     System,
-    /// Whichever there is.
+    /// Any server.
     Any,
 }
 
@@ -45,31 +45,31 @@ pub struct Found {
     pub rendezvous: Rendezvous,
 }
 
-/// A file that names no server that one could try.
+/// A file that leads to no usable server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passed {
     pub path: PathBuf,
     pub why: String,
 }
 
-/// What a search has brought to light.
+/// The results of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
     pub wanted: Wanted,
-    /// The file name that was looked for, or its beginning.
+    /// The file name to look for, or its prefix.
     pub name: String,
     pub directories: Vec<PathBuf>,
     /// The newest first; each server once.
     pub found: Vec<Found>,
     pub passed: Vec<Passed>,
-    /// Files of users who are not trusted: one of each user, and how many there are.
+    /// Files of users that are not trusted: for each user one file, and how many there are.
     pub foreign: BTreeMap<u32, (PathBuf, usize)>,
-    /// There were too many names to look at them all.
+    /// There were too many names to examine all of them.
     pub cut_short: bool,
     trust: Trust,
-    /// How many names have been looked at below the directories that were named.
+    /// How many names have been examined below the given directories.
     seen: usize,
-    /// What may be a server's, until it is known which of them live.
+    /// Candidates, until it is known which of their servers live.
     read: Vec<Candidate>,
 }
 
@@ -86,12 +86,12 @@ struct Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Stop {
     path: PathBuf,
-    /// How many of the names of the path lead here from a directory that was named.
+    /// How many trailing names of the path lie below the given directory.
     depth: usize,
 }
 
 impl Search {
-    /// Searches `directories`; for the system server only their top.
+    /// Searches `directories`; for the system server only their top level.
     pub fn run(wanted: Wanted, hostname: &str, directories: Vec<PathBuf>, trust: &Trust) -> Search {
         let name = match &wanted {
             Wanted::Pid(pid) => rendezvous::pid_file(hostname, *pid),
@@ -122,7 +122,7 @@ impl Search {
                 search.examine_all(&mut found);
             }
             Wanted::Any => search.walk(search.directories.clone(), &mut found),
-            // Who is named is sought where it is likeliest first, and no further than where it is found.
+            // A named server is looked for in the likeliest directory first, and no further than where it is found.
             Wanted::Pid(_) | Wanted::Nspace(_) => {
                 for dir in search.directories.clone() {
                     if found.is_empty() {
@@ -131,7 +131,7 @@ impl Search {
                 }
             }
         }
-        // The newest is the likeliest to be meant; names decide between those of one moment.
+        // The newest is most likely the one meant; paths decide between files of the same moment.
         found.sort_by(|a, b| b.written.cmp(&a.written).then_with(|| a.spot.path().cmp(b.spot.path())));
         let found = found.into_iter();
         search.found = found
@@ -140,13 +140,13 @@ impl Search {
         search
     }
 
-    /// Looks at the files of the wanted name, those of the upper levels first.
+    /// Examines the files of the wanted name, those of the upper levels first.
     fn walk(&mut self, roots: Vec<PathBuf>, found: &mut Vec<Candidate>) {
         let mut level: Vec<Stop> = roots.into_iter().map(|path| Stop { path, depth: 0 }).collect();
         for _ in 0..DEEPEST {
             let mut next = Vec::new();
             for stop in level {
-                // What we may not read cannot be meant for us.
+                // A directory that we cannot read is not meant for us.
                 if let Some(dir) = self.open(&stop) {
                     self.read_all(&Arc::new(dir), &stop, &mut next);
                 }
@@ -161,8 +161,7 @@ impl Search {
         }
     }
 
-    /// Whoever has named a directory may have named a link. Below it none is followed, and only directories of trusted users
-    /// are entered.
+    /// A given directory may be a link. Below it no link is followed, and only directories of trusted users are entered.
     fn open(&self, stop: &Stop) -> Option<OwnedFd> {
         let mut names: Vec<&OsStr> = stop.path.iter().rev().take(stop.depth).collect();
         names.reverse();
@@ -181,7 +180,7 @@ impl Search {
     fn read_all(&mut self, dir: &Arc<OwnedFd>, stop: &Stop, next: &mut Vec<Stop>) {
         let Ok(entries) = Dir::read_from(dir) else { return };
         let mut files: Vec<OsString> = Vec::new();
-        // Into a directory that was named anybody may have put what he likes, to hide what we look for.
+        // Any user may have filled a given directory (such as /tmp) to hide what we look for.
         let most = if stop.depth == 0 { MOST_NAMES_AT_THE_TOP } else { MOST_NAMES };
         for (at, entry) in entries.flatten().enumerate() {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -202,7 +201,7 @@ impl Search {
                     }
                 }
                 _ if self.is_wanted(name) => files.push(name.to_owned()),
-                // Some file systems do not say what it is.
+                // Some file systems do not report the type.
                 FileType::Unknown => {
                     let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
                     let is_dir = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
@@ -219,7 +218,7 @@ impl Search {
         }
     }
 
-    /// Each file that leads to no server that counts, and why.
+    /// Each file that leads to no accepted server, and why.
     pub fn passed_over(&self) -> Vec<String> {
         let passed = self.passed.iter().map(|Passed { path, why }| format!("{}: {why}", path.display()));
         let foreign = self.foreign.iter().map(|(user, (path, count))| {
@@ -233,7 +232,7 @@ impl Search {
         passed.chain(foreign).collect()
     }
 
-    /// Reads what a file says, if it is there and counts.
+    /// Reads a file, if it exists and its owner is trusted.
     fn read_one(&mut self, spot: Spot) {
         if self.read.len() >= MOST_FILES {
             self.cut_short = true;
@@ -300,7 +299,7 @@ impl Search {
         }
     }
 
-    /// Whose the port of a server that has ended may be now, and is not to count.
+    /// The untrusted owner of what listens at this address, if it is here: the port of a server that has ended may have been reused.
     fn stranger_at(&self, address: SocketAddr, kernel: &mut Identity) -> Option<u32> {
         let is_here = address.ip().to_canonical().is_loopback();
         kernel.of_listener(address).filter(|user| is_here && !self.trust.includes(*user))
@@ -323,7 +322,7 @@ impl Search {
     }
 }
 
-/// Removes the file of a server that is not to be seen from here, if it is ours and the server is dead.
+/// Removes the file of a server that cannot be seen from here, if it is ours and the server is dead.
 fn bury(candidate: &Candidate) -> String {
     let pid = candidate.rendezvous.pid.unwrap_or_default();
     if candidate.owner != geteuid().as_raw() {
@@ -339,7 +338,7 @@ fn bury(candidate: &Candidate) -> String {
     }
 }
 
-/// Where was looked for what, and what became of each candidate.
+/// Where the search looked for what, and what became of each candidate.
 impl fmt::Display for Search {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (shown, below) = match self.wanted {
@@ -368,7 +367,7 @@ impl fmt::Display for Search {
     }
 }
 
-/// Whose process it is, if it is another user's, whose directories are closed to us unless we are root.
+/// The owner of a process, if it is another user. Unless we are root, that user's directories are closed to us.
 fn other_user(pid: u32, me: u32) -> Option<u32> {
     let user = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     Some(user).filter(|user| me != 0 && *user != me)
@@ -378,9 +377,9 @@ fn other_user(pid: u32, me: u32) -> Option<u32> {
 const DEEPEST: usize = 5;
 const MOST_NAMES: usize = 50_000;
 const MOST_NAMES_AT_THE_TOP: usize = 1_000_000;
-/// Files of servers that are read, each in a directory that is held open.
+/// Most server files that are read; each keeps its directory open.
 const MOST_FILES: usize = 1024;
-/// Reasons that are told.
+/// Most reasons that are reported.
 const MOST_PASSED: usize = 64;
 
 #[cfg(test)]

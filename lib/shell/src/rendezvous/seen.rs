@@ -1,6 +1,6 @@
-//! Whether servers may be reached from here: there is a process of the pid that they have written, or somebody at their address.
+//! Whether servers may be reached from here: a process with the pid in their file exists, or their address does not refuse connections.
 //!
-//! Addresses are tried side by side, so that many at which nobody answers take no longer than one.
+//! Addresses are tried in parallel, so many unresponsive ones take no longer than one.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -32,14 +32,14 @@ pub(super) fn is_no_process(pid: u32) -> bool {
     i32::try_from(pid).ok().and_then(Pid::from_raw).is_none_or(is_gone)
 }
 
-/// Containers often have nobody who waits for orphans: a process that has ended stays there.
+/// Containers often have no init process that reaps orphans: a process that has ended stays as a zombie.
 fn is_gone(pid: Pid) -> bool {
     let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     test_kill_process(pid) == Err(Errno::SRCH)
         || stat().rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
-/// Where connections are refused.
+/// Which addresses refuse connections.
 fn are_deserted(addresses: &[SocketAddr]) -> Vec<bool> {
     let mut deserted = vec![false; addresses.len()];
     let mut waiting: Vec<(usize, OwnedFd)> = Vec::new();
@@ -74,7 +74,7 @@ fn are_deserted(addresses: &[SocketAddr]) -> Vec<bool> {
     deserted
 }
 
-/// None: somebody has accepted at once.
+/// None: the connection was accepted at once.
 fn begin(address: SocketAddr) -> Result<Option<OwnedFd>, Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;

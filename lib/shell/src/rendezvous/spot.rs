@@ -1,7 +1,6 @@
 //! A place for a rendezvous file: a directory that was opened, and a name in it.
 //!
-//! Whoever has named the directory may have named a link; from then on it is the one that was opened. The name itself is never
-//! followed.
+//! The given directory may be a link; it is resolved once, when opened. The name itself is never followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -32,7 +31,7 @@ impl Spot {
         Ok(Spot { dir: Arc::new(dir), name: name.to_owned(), path })
     }
 
-    /// In a directory that is open, whose path is `at`.
+    /// In an open directory with the path `at`.
     pub(super) fn within(dir: &Arc<OwnedFd>, at: &Path, name: &OsStr) -> Spot {
         Spot { dir: dir.clone(), name: name.to_owned(), path: at.join(name) }
     }
@@ -50,19 +49,19 @@ impl Spot {
         &self.name
     }
 
-    /// A new file, for its owner.
+    /// Creates a new file that only its owner can access.
     pub(super) fn create(&self) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.dir, &self.name, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// The file that is there. A pipe that somebody has put there must not hold us.
+    /// Opens the existing file. Does not block on a pipe.
     pub(super) fn open(&self, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(&self.dir, &self.name, flags, Mode::empty())?.into())
     }
 
-    /// Whose it is, if anything is there.
+    /// The owner of the existing file, if there is one.
     pub(super) fn owner(&self) -> Option<u32> {
         Some(self.stat()?.st_uid)
     }
@@ -83,7 +82,7 @@ impl Spot {
         self.stat().is_some_and(same)
     }
 
-    /// Gives the file there this name as well.
+    /// Gives this file the other name as well.
     pub(super) fn link_to(&self, other: &Spot) -> io::Result<()> {
         Ok(linkat(&self.dir, &self.name, &other.dir, &other.name, AtFlags::empty())?)
     }
@@ -97,7 +96,7 @@ impl Spot {
     }
 }
 
-/// A regular file that only those have written who are trusted.
+/// Checks that this is a regular file that only trusted users can have written.
 pub(super) fn check(file: impl AsFd, trust: &Trust) -> Result<Stat, String> {
     let stat = fstat(file).map_err(|error| error.to_string())?;
     trust.check(stat.st_uid).map_err(|error| error.to_string())?;

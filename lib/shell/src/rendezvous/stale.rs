@@ -1,8 +1,8 @@
-//! Files whose server is dead, and only those: they may be removed, or replaced by another server's.
+//! Files of dead servers, and only those: they may be removed, or replaced by another server's.
 //!
-//! That a server is not to be seen proves nothing: in another container, which shares only the directory with us, it has other
-//! pids and ports. So our servers hold a lock on their files while they live, and say so in them: where the lock is free, the server is
-//! dead. It belongs to what the file is, not to its name, and to children, too, who were forked and run no other program.
+//! That a server cannot be seen proves nothing: in another container that shares only the directory with us, it has other
+//! pids and ports. So our servers hold a lock on their files while they live, and record that in them: where the lock is free, the server is
+//! dead. The lock belongs to the open file, not to its name; forked children that have not executed another program hold it, too.
 //! Servers of OpenPMIx hold none, and their files are left alone.
 
 use std::fs::File;
@@ -17,12 +17,12 @@ use super::seen::is_seen;
 use super::spot::{self, Spot};
 use crate::trust::Trust;
 
-/// Says in a new file's stead that its server lives, until the file is closed. `false`: this file system has no locks.
+/// Marks a new file's server as alive until the file is closed. `false`: this file system has no locks.
 pub(super) fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// The file of a dead server, which nobody else removes or replaces as long as this is there.
+/// The file of a dead server, which no other process removes or replaces while this exists.
 #[derive(Debug)]
 pub(super) struct Stale {
     spot: Spot,
@@ -30,9 +30,9 @@ pub(super) struct Stale {
 }
 
 impl Stale {
-    /// `None`: the file has changed meanwhile. Else the reason why it must stay.
+    /// `None`: the file has changed in the meantime. Err: the reason why it must stay.
     pub(super) fn open(spot: &Spot) -> Result<Option<Stale>, String> {
-        // On NFS only who may write can have a lock for himself.
+        // NFS grants an exclusive lock only on a file opened for writing.
         let mut file = match spot.open(OFlags::RDWR) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -71,13 +71,13 @@ impl Stale {
         self.spot.remove()
     }
 
-    /// Puts another file there.
+    /// Puts another file in its place.
     pub(super) fn give_to(self, file: &Spot) -> io::Result<()> {
         file.rename_to(&self.spot)
     }
 }
 
-/// Takes the lock. Others who want to remove or replace the file have it for moments only.
+/// Takes the lock. Other processes that want to remove or replace the file hold it only for moments.
 fn is_free(file: &File) -> Result<bool, Errno> {
     for _ in 0..ATTEMPTS {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {

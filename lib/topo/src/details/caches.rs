@@ -1,4 +1,4 @@
-//! Caches: number, lines, ways, and those for instructions.
+//! Caches: number, lines, ways, and the instruction caches.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ impl Source<'_> {
         })
     }
 
-    /// The kernel does not tell this one, but x86 processors tell every program.
+    /// The kernel does not report inclusion, but x86 processors do, to any program.
     fn tell_inclusion(&self, caches: &mut [CacheDetails]) {
         let told = if self.is_this_machine() { inclusions() } else { BTreeMap::new() };
         for cache in caches {
@@ -63,13 +63,13 @@ impl Source<'_> {
     }
 }
 
-/// By level and purpose of a cache: whether it is inclusive.
+/// Whether a cache is inclusive, by its level and purpose.
 #[cfg(target_arch = "x86_64")]
 fn inclusions() -> BTreeMap<(u32, u32), bool> {
     use core::arch::x86_64::__cpuid_count as cpuid;
     const INTEL: u32 = 4;
     const AMD: u32 = 0x8000_001d;
-    // AMD's processors have the leaf if this bit of theirs says so.
+    // AMD processors have the leaf if this bit is set.
     let is_amd = cpuid(0x8000_0000, 0).eax >= AMD && cpuid(0x8000_0001, 0).ecx & (1 << 22) != 0;
     let leaf = if is_amd { AMD } else { INTEL };
     if !is_amd && cpuid(0, 0).eax < INTEL {
@@ -77,7 +77,7 @@ fn inclusions() -> BTreeMap<(u32, u32), bool> {
     }
     let caches = (0..MOST_CACHES as u32).map(|index| cpuid(leaf, index));
     let caches = caches.take_while(|answer| answer.eax & 0x1f != 0);
-    // The processor counts data, instructions, unified from 1.
+    // The processor numbers data, instructions, unified from 1.
     caches.map(|answer| (((answer.eax >> 5) & 7, (answer.eax & 0x1f) % 3), answer.edx & 2 != 0)).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Storage on a bus, and what the bus says of its functions.
+//! Storage on a bus, and the details of PCI functions.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::Topology;
 use crate::device::PciId;
 use crate::sysfs::Source;
 
-/// What hwloc calls a fact of a disk, and what the system's device manager calls it.
+/// hwloc's name for a fact of a disk, and the name that udev uses.
 const DISK: &[(&str, &str)] = &[
     ("Vendor", "ID_VENDOR"),
     ("Model", "ID_MODEL"),
@@ -15,7 +15,7 @@ const DISK: &[(&str, &str)] = &[
     ("SerialNumber", "ID_SERIAL_SHORT"),
 ];
 
-/// The makers of disks that write the beginning of a model's name and not their own.
+/// Makers of disks by the beginning of the model's name, for disks that do not report their maker.
 const MAKERS: &[(&str, &str)] = &[
     ("wd", "Western Digital"),
     ("st", "Seagate"),
@@ -45,7 +45,7 @@ impl Source<'_> {
     fn block_device(&self, name: &str) -> (Vec<Fact>, Option<&'static str>) {
         let text = |file| Some(self.text(&format!("sys/class/block/{name}/{file}"))?.trim().to_owned());
         let number = |file| text(file).and_then(|text| text.parse::<u64>().ok());
-        // The kernel counts in 512 bytes, whatever the sector.
+        // The kernel counts in units of 512 bytes, whatever the sector size.
         let kilobytes = number("size").map(|sectors| (sectors / 2).to_string());
         let sector = number("queue/hw_sector_size").filter(|size| *size > 0).map(|size| size.to_string());
         let device = text("dev");
@@ -74,7 +74,7 @@ impl Source<'_> {
         (facts.collect(), subtype)
     }
 
-    /// What the bus says of the functions of all devices.
+    /// The bus details of the functions of all devices.
     pub(super) fn functions(
         &self,
         topology: &Topology,
@@ -100,7 +100,7 @@ impl Source<'_> {
     }
 }
 
-/// Disks behind SATA name the bus as their vendor.
+/// SATA disks report the bus as their vendor.
 fn vendor(told: Option<String>, model: &str) -> Option<String> {
     let model = model.to_ascii_lowercase();
     let maker =
@@ -108,8 +108,8 @@ fn vendor(told: Option<String>, model: &str) -> Option<String> {
     told.filter(|vendor| !vendor.is_empty() && !vendor.eq_ignore_ascii_case("ata")).or_else(maker)
 }
 
-/// Gigabytes of data in a second on one lane, by what the kernel says: `8.0 GT/s PCIe`. Early releases of the bus spend two bits of ten on
-/// keeping time.
+/// Gigabytes of data per second on one lane, from the kernel's text: `8.0 GT/s PCIe`. Early releases of the bus spend two bits of ten on
+/// the clock.
 fn lane_speed(text: &str) -> f64 {
     let transfers: f64 = text.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0.0);
     let share = if transfers <= 5.0 { 8.0 / 10.0 } else { 128.0 / 130.0 };

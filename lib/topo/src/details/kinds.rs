@@ -1,10 +1,10 @@
-//! Kinds of CPUs: their frequencies, and how much work the kernel says that they do.
+//! Kinds of CPUs: their frequencies, and the capacity that the kernel reports for them.
 
 use super::{CpuKind, Fact};
 use crate::sysfs::Source;
 use crate::{CpuSet, Topology};
 
-/// Of one CPU; unknown is 0.
+/// The measures of one CPU; 0 is unknown.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Strength {
     capacity: u64,
@@ -62,8 +62,8 @@ impl Strength {
     }
 }
 
-/// The lowest maximum of the CPUs that have this base frequency, if the highest is less than a tenth above it: some processors
-/// give a few of their cores a little more, which makes no other kind of them.
+/// The lowest maximum of the CPUs with this base frequency, if the highest is less than a tenth above it: some processors
+/// boost a few of their cores a little more, which does not make them another kind.
 fn common_max(strengths: &[(u32, Strength)], one: Strength) -> u64 {
     let alike =
         || strengths.iter().map(|(_, other)| other).filter(|other| other.base == one.base && other.max > 0);

@@ -1,4 +1,4 @@
-//! What the system and the firmware say of the machine, its processors and the pages of its memory.
+//! Facts from the system and the firmware about the machine, its processors and its memory pages.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use crate::Topology;
 use crate::sysfs::Source;
 use crate::tree::Level;
 
-/// What hwloc calls a fact of the machine, and the file that says it. What names this very machine is left out: numbers of series
-/// are for root only.
+/// hwloc's name for a fact of the machine, and the file that contains it. Serial numbers are left out: only root
+/// can read them.
 const MACHINE: &[(&str, &str)] = &[
     ("DMIProductName", "sys/class/dmi/id/product_name"),
     ("DMIProductVersion", "sys/class/dmi/id/product_version"),
@@ -29,7 +29,7 @@ const MACHINE: &[(&str, &str)] = &[
     ("HostName", "proc/sys/kernel/hostname"),
 ];
 
-/// What hwloc calls a fact of a package, and the line of /proc/cpuinfo that says it: x86, then ARM.
+/// hwloc's name for a fact of a package, and its line in /proc/cpuinfo: x86, then ARM.
 const PACKAGE: &[(&str, &str)] = &[
     ("CPUVendor", "vendor_id"),
     ("CPUFamilyNumber", "cpu family"),
@@ -51,7 +51,7 @@ impl Source<'_> {
     pub(super) fn machine_facts(&self) -> Vec<Fact> {
         let mut facts: Vec<Fact> =
             MACHINE.iter().filter_map(|(name, file)| fact(name, self.text(file)?.as_str())).collect();
-        // Kernels before 6.1 have no file for it.
+        // Kernels before 6.1 have no such file.
         let machine = self.text("proc/sys/kernel/arch");
         let machine = machine.or(self.is_this_machine().then(|| std::env::consts::ARCH.to_owned()));
         facts.extend(machine.and_then(|machine| fact("Architecture", &machine)));
@@ -62,7 +62,7 @@ impl Source<'_> {
     /// The control group that decides which CPUs and memory we may use.
     fn control_group(&self) -> Option<String> {
         let groups = self.text("proc/self/cgroup")?;
-        // A line is ID:CONTROLLERS:PATH. Those of version 2 name no controllers.
+        // A line is ID:CONTROLLERS:PATH. Version 2 lines name no controllers.
         let of = |wanted: &dyn Fn(&str) -> bool| {
             groups.lines().find_map(|line| {
                 let mut parts = line.splitn(3, ':').skip(1);
@@ -92,7 +92,7 @@ impl Source<'_> {
         described.collect()
     }
 
-    /// Huge pages as they are reserved; all other memory is in pages of the usual size.
+    /// Reserved huge pages; all other memory is in pages of the usual size.
     pub(super) fn pages(&self, topology: &Topology) -> Vec<(u32, Vec<Pages>)> {
         let Some(usual) = self.page_size() else { return Vec::new() };
         let of_node = topology.memories().iter().map(|memory| {
@@ -120,7 +120,7 @@ impl Source<'_> {
         sizes.collect()
     }
 
-    /// The kernel tells it to every program: pairs of words, of which 6 means the size of a page.
+    /// The kernel passes it to every program in the auxiliary vector: pairs of words, where 6 means the page size.
     fn page_size(&self) -> Option<u64> {
         const AT_PAGESZ: u64 = 6;
         let told = fs::read(self.path("proc/self/auxv")).ok()?;

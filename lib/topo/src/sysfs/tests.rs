@@ -31,7 +31,7 @@ fn sets(topology: &Topology, level: Level) -> Vec<String> {
     topology.objects(level).iter().map(|object| object.cpus.to_string()).collect()
 }
 
-/// Two sockets of two cores with two threads each, numbered the way firmware likes: sockets alternate, siblings
+/// Two sockets of two cores with two threads each, numbered as firmware often does: sockets alternate, siblings
 /// come in the second half. CPU 7 is offline.
 pub(crate) fn two_sockets() -> String {
     let mut lines = String::from("sys/devices/system/cpu/online: 0-6\nsys/devices/system/cpu/present: 0-7\n");

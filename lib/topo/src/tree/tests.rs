@@ -31,7 +31,7 @@ fn synthetic_nodes_have_what_was_asked_for() {
 
 #[test]
 fn logical_order_is_that_of_the_walk() {
-    // Packages with alternating CPU numbers and distant siblings, as many two-socket servers have them.
+    // Packages with alternating CPU numbers and distant siblings, as on many two-socket servers.
     let object =
         |level, cpus: &str| Object { level, logical: 0, os_index: None, cpus: set(cpus), cache: None };
     let topology = Topology::assemble(Parts {
@@ -107,7 +107,7 @@ fn signatures_tell_shapes_apart_and_not_machines() {
     assert_ne!(twin, topology);
     assert_eq!(twin.signature(), topology.signature());
     assert!(topology.signature().starts_with("2S:2N:2L3:8L2:8L1:8C:16T-"));
-    // The same counts, differently wired.
+    // The same counts, wired differently.
     let other = topology.restrict(&set("0-7")).signature();
     assert_ne!(other, topology.restrict(&set("8-15")).signature());
 }

@@ -1,11 +1,11 @@
-//! The objects as hwloc 2 nests them: normal ones inside each other, memory and devices beside those.
+//! The objects nested as in hwloc 2: normal ones inside each other, memory and devices beside those.
 
 use crate::details::{CacheDetails, Details, Fact, FunctionDetails, Pages, Purpose};
 use crate::device::{Device, DeviceKind, PciId};
 use crate::tree::{Level, Memory, Object};
 use crate::{CpuSet, Topology};
 
-/// One object with everything in it.
+/// One object with everything inside it.
 pub(super) struct Element {
     pub(super) kind: Kind,
     pub(super) os_index: Option<u32>,
@@ -18,11 +18,11 @@ pub(super) struct Element {
     pub(super) devices: Vec<Element>,
 }
 
-/// What it is.
+/// The kind of an element.
 pub(super) enum Kind {
     Machine,
     Package,
-    /// It exists for the memory that hangs from it, as hwloc itself makes one.
+    /// It exists for the memory that hangs from it; hwloc itself also creates one.
     Group,
     Numa {
         bytes: u64,
@@ -60,7 +60,7 @@ pub(super) struct Sets {
 }
 
 impl Element {
-    /// The machine and all that is in it.
+    /// The machine and everything in it.
     pub(super) fn machine(topology: &Topology, details: &Details) -> Element {
         let nesting = topology.nesting();
         let nodes = topology.objects(Level::Numa);
@@ -139,7 +139,7 @@ impl Maker<'_> {
         element.devices = self.devices(depth, object);
         element.children = self.children(depth + 1, &object.cpus);
         if let Some(cache) = self.details.instructions(object) {
-            // It is nested in the data cache that has the same CPUs, and what is in both is in it.
+            // It is nested in the data cache with the same CPUs, and takes over that cache's children.
             let mut inner = Element::cache(cache_level(object.level), sets, cache);
             inner.children = std::mem::take(&mut element.children);
             element.children.push(inner);
@@ -147,7 +147,7 @@ impl Maker<'_> {
         element
     }
 
-    /// The objects of the next levels inside `cpus`: of each level those that no outer one has taken up.
+    /// The objects of the next levels inside `cpus`: of each level those that no outer object has taken.
     fn children(&self, from: usize, cpus: &CpuSet) -> Vec<Element> {
         let mut found: Vec<(usize, &Object)> = Vec::new();
         let mut taken = CpuSet::new();
@@ -187,7 +187,7 @@ impl Maker<'_> {
         found
     }
 
-    /// Whether the object has an element: a NUMA node has one in the nesting only if nothing else has its CPUs.
+    /// Whether the object has an element: a NUMA node has one in the nesting only if no other object has its CPUs.
     fn is_written(&self, object: &Object) -> bool {
         object.level != Level::Numa || !self.topology.has_twin(object)
     }
@@ -290,7 +290,7 @@ fn cache_level(level: Level) -> u32 {
     }
 }
 
-/// A level without measures of its own.
+/// The kind of a level without properties of its own.
 fn plain(level: Level) -> Kind {
     match level {
         Level::Machine => Kind::Machine,

@@ -1,5 +1,5 @@
-//! The form of hwloc 1: a NUMA node stands around what has its CPUs. Of several at one place, the first does, and the others come
-//! after it without CPUs. There are no kinds of CPUs.
+//! The format of hwloc 1: a NUMA node encloses the objects with its CPUs. Of several in one place, the first encloses them, and the others
+//! follow it without CPUs. There are no kinds of CPUs.
 
 use super::element::{Element, Kind, Sets};
 use super::writer::{Attributes, Writer, measures};
@@ -13,7 +13,7 @@ pub(super) fn written(topology: &Topology, machine: &Element) -> String {
     writer.open("object", attributes(machine, false));
     contents(&mut writer, machine);
     distances(&mut writer, topology, machine);
-    // The machine is around its memory, and the first of that around all the rest.
+    // The machine encloses its memory, and the first memory encloses all the rest.
     match machine.memories.split_first() {
         None => inside(&mut writer, machine),
         Some((first, others)) => {
@@ -109,7 +109,7 @@ fn put_sets(attributes: &mut Attributes, sets: &Sets, is_without_cpus: bool) {
     }
 }
 
-/// The table of distances, in the order in which the NUMA nodes appear, if each has been written.
+/// The table of distances, in the order of the NUMA nodes in the document, if each has been written.
 fn distances(writer: &mut Writer, topology: &Topology, machine: &Element) {
     let mut nodes = Vec::new();
     let depth = list_memories(machine, 0, &mut nodes);
@@ -127,14 +127,14 @@ fn distances(writer: &mut Writer, topology: &Topology, machine: &Element) {
     writer.close("distances");
 }
 
-/// Adds the kernel's numbers of all memory in this object; the result is how deep they are below the machine.
+/// Adds the kernel's numbers of all memory in this object; returns its greatest depth below the machine.
 fn list_memories(element: &Element, depth: u32, nodes: &mut Vec<u32>) -> u32 {
     nodes.extend(element.memories.iter().filter_map(|memory| memory.os_index));
     let own = if element.memories.is_empty() { 0 } else { depth + 1 };
     element.children.iter().map(|child| list_memories(child, depth + 1, nodes)).fold(own, u32::max)
 }
 
-/// hwloc 1 counts groups that are nested in each other; ours are not.
+/// The nesting depth of a group in hwloc 1; ours are never nested.
 const GROUP_DEPTH: u32 = 0;
 
 fn type_name(kind: &Kind) -> &'static str {

@@ -1,4 +1,4 @@
-//! The form of hwloc 2: memory beside the objects, caches by name, a number for each object.
+//! The format of hwloc 2: memory beside the objects, caches by name, a number for each object.
 
 use super::element::{Element, Kind};
 use super::writer::{Attributes, Writer, measures};
@@ -19,7 +19,7 @@ pub(super) fn written(topology: &Topology, machine: &Element, kinds: &[CpuKind])
     writer.text
 }
 
-/// `serial` is the last number given to an object; hwloc wants them all different and above 0.
+/// `serial` is the last number given to an object; hwloc requires distinct numbers above 0.
 fn object(writer: &mut Writer, element: &Element, serial: &mut u32) {
     *serial += 1;
     let attributes = attributes(element, *serial);
@@ -77,7 +77,7 @@ fn distances(writer: &mut Writer, topology: &Topology) {
     let join = |numbers: Vec<String>| numbers.join(" ") + " ";
     let nodes = join(table.nodes().iter().map(u32::to_string).collect());
     let values = join(table.rows().flatten().map(u16::to_string).collect());
-    // Kind 5: from the system, and means latency.
+    // Kind 5: reported by the system, and a latency.
     let attributes = Attributes::default().with("type", "NUMANode").with("nbobjs", width).with("kind", 5);
     writer.open("distances2", attributes.with("name", "NUMALatency").with("indexing", "os"));
     writer.line(&format!("<indexes length=\"{}\">{nodes}</indexes>", nodes.len()));

@@ -1,11 +1,11 @@
-//! Lines of XML: elements, attributes, text that must be escaped, and what both forms say alike.
+//! Lines of XML: elements, attributes, escaped text, and what both formats share.
 
 use std::fmt::{Display, Write};
 
 use super::element::{Element, Kind};
 use crate::details::Fact;
 
-/// The document as far as it is written.
+/// The document written so far.
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) text: String,
@@ -76,7 +76,7 @@ impl Writer {
     }
 }
 
-/// The measures of memory, caches and devices.
+/// The properties of memory, caches and devices.
 pub(super) fn measures(kind: &Kind, attributes: &mut Attributes) {
     match kind {
         Kind::Numa { bytes, .. } => attributes.put("local_memory", bytes),
@@ -118,7 +118,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Control characters have no form in XML 1.0.
+            // XML 1.0 cannot represent control characters.
             c if c.is_control() => out.push('?'),
             c => out.push(c),
         }

@@ -1,4 +1,4 @@
-//! ABORT: end processes, now.
+//! ABORT: end processes immediately.
 
 use phalanx_spec::Status;
 
@@ -7,7 +7,7 @@ use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::name::ProcId;
 use crate::text::Text;
 
-/// `procs` empty means the whole job of the asker.
+/// Empty `procs` means the whole job of the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Abort {
     /// The exit status that the caller wants reported.

@@ -1,4 +1,4 @@
-//! ALLOC and RESBLK: change what a session may use.
+//! ALLOC and RESBLK: change the resources of a session.
 
 use phalanx_spec::{AllocDirective, Command, ResourceBlockDirective, functions};
 
@@ -15,7 +15,7 @@ pub struct Allocate {
     pub info: Vec<Info>,
 }
 
-/// A named block of resources is to be made, changed or ended. Servers before 6.1 have no command for it.
+/// Makes, changes or ends a named block of resources. Servers before 6.1 have no such command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceBlock {
     pub directive: ResourceBlockDirective,

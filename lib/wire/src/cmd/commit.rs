@@ -1,4 +1,4 @@
-//! COMMIT: what a process has put since its last commit.
+//! COMMIT: the values that a process has put since its last commit.
 
 use phalanx_spec::Scope;
 
@@ -8,7 +8,7 @@ use crate::info::Kval;
 use crate::text::Blob;
 use crate::value::Buffer;
 
-/// One bucket per scope. Values of scope GLOBAL stand in both the LOCAL and the REMOTE bucket.
+/// One bucket per scope. Values of scope GLOBAL appear in both the LOCAL and the REMOTE bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {
     pub buckets: Vec<(Scope, Vec<Kval>)>,

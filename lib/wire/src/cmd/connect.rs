@@ -9,7 +9,7 @@ use crate::info::Info;
 use crate::name::ProcId;
 use crate::text::Blob;
 
-/// `endpoints` are what a 6.1 client adds: its put values per scope, as `pmix.pdata` infos.
+/// `endpoints` is what a 6.1 client adds: its put values per scope, as `pmix.pdata` infos.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connect {
     pub procs: Vec<ProcId>,
@@ -17,7 +17,7 @@ pub struct Connect {
     pub endpoints: Vec<Info>,
 }
 
-/// `jobs`: the job data of each participating namespace but the receiver's.
+/// `jobs`: the job data of each participating namespace except the receiver's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     pub status: Status,
@@ -54,7 +54,7 @@ impl Body for Reply {
     }
 }
 
-/// A successful [`Reply`] around job data that was packed before, in this format.
+/// A successful [`Reply`] around job data already packed in this format.
 pub fn encode_success<'a>(jobs: impl IntoIterator<Item = &'a EncodedJob>, format: Format) -> Vec<u8> {
     let mut writer = Writer::new(format);
     writer.put(&Status::SUCCESS);

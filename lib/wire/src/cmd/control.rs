@@ -8,7 +8,7 @@ use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::name::ProcId;
 
-/// `targets` empty means every process of the asker's job.
+/// Empty `targets` means every process of the caller's job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobControl {
     pub targets: Vec<ProcId>,
@@ -44,5 +44,5 @@ impl ForHost for JobControl {
     }
 }
 
-/// Of the directives, in messages.
+/// Most directives that a message shows.
 const MOST_SHOWN: usize = 8;

@@ -7,8 +7,8 @@ use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::name::ProcId;
 
-/// In a notification of a server of ours to its clients of ours: processes (an array) that are started again, whose values are of the
-/// past. No handler is told of it.
+/// In a notification from a server of ours to its clients of ours: an array of restarted processes whose stored values are
+/// outdated. No handler receives it.
 pub const VALUES_GONE: &str = "phalanx.values_gone";
 
 /// A client raises an event; the source is the sender.
@@ -19,7 +19,7 @@ pub struct Notify {
     pub info: Vec<Info>,
 }
 
-/// `codes` empty asks for every event (a default handler).
+/// Empty `codes` asks for every event (a default handler).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegisterEvents {
     pub codes: Vec<Status>,
@@ -32,7 +32,7 @@ pub struct DeregisterEvents {
     pub codes: Vec<Status>,
 }
 
-/// What a server tells a client or tool of an event. `range` is absent on cached events of older servers.
+/// The notification of a client or tool about an event. Cached events of older servers have no `range`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
     pub code: Status,

@@ -1,5 +1,5 @@
-//! FENCE: meet, with or without data. Answered by a status alone; collected data is fetched with GET. Clients of ours are also
-//! told in which files they find it.
+//! FENCE: synchronize, with or without data. The reply is only a status; collected data is fetched with GET. For clients of ours
+//! the reply also names the files that hold the data.
 
 use phalanx_spec::Status;
 
@@ -24,7 +24,7 @@ impl Body for Fence {
     }
 }
 
-/// The reply to a client that has announced that it reads files ([`crate::hello::COLLECTED`]); to any other it is
+/// The reply to a client that has announced that it reads files ([`crate::hello::COLLECTED`]); any other gets a
 /// [`super::StatusReply`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
@@ -33,12 +33,12 @@ pub struct Reply {
     pub collected: Vec<Collected>,
 }
 
-/// Where all that a server knows to have been committed in a namespace can be read ([`crate::collected`]).
+/// Where to read everything that the server knows to have been committed in a namespace ([`crate::collected`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collected {
     pub nspace: Nspace,
     pub file: Text,
-    /// At which byte it begins.
+    /// Offset of its first byte.
     pub at: u64,
 }
 

@@ -8,7 +8,7 @@ use crate::info::{Info, Kval};
 use crate::name::{Key, Nspace, ProcId};
 use crate::text::Blob;
 
-/// Without a key: everything that the rank has.
+/// Without a key: all values of the rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Get {
     pub nspace: Nspace,
@@ -67,7 +67,7 @@ impl Body for RefreshCache {
 }
 
 impl OwnerData {
-    /// The inside of the byte object.
+    /// The content of the byte object.
     pub fn encode(&self, format: Format) -> Vec<u8> {
         let mut writer = Writer::new(format);
         writer.put(&self.owner);
@@ -114,7 +114,7 @@ impl Body for RefreshReply {
     }
 }
 
-/// A successful [`Reply`] made of what was packed before in this format by [`OwnerData::encode`].
+/// A successful [`Reply`] made of blobs packed earlier in this format by [`OwnerData::encode`].
 pub fn encode_success<'a>(owners: impl IntoIterator<Item = &'a Blob>, format: Format) -> Vec<u8> {
     let mut writer = Writer::new(format);
     writer.put(&Status::SUCCESS);
@@ -124,7 +124,7 @@ pub fn encode_success<'a>(owners: impl IntoIterator<Item = &'a Blob>, format: Fo
     writer.into_bytes()
 }
 
-/// Ours only, with a get: other gets of the process wait for the same answer. It may come as soon as the process has committed
-/// anything new; if the key is not among it, the status is `PMIX_ERR_PARTIAL_SUCCESS`. The value: 0, or for how many milliseconds
-/// the asker has waited since it was first answered so.
+/// Ours only, in a get for which several gets of the client wait. The server may answer as soon as the target process has committed
+/// anything new; if the key is not included, the status is `PMIX_ERR_PARTIAL_SUCCESS`. The value: 0, or for how many milliseconds
+/// the client has waited since the first such answer.
 pub const PARTIAL: &str = "phalanx.get.partial";

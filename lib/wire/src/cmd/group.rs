@@ -1,6 +1,6 @@
 //! GROUP_CONSTRUCT, GROUP_DESTRUCT, GROUP_LEAVE. Join and invite are events.
 //!
-//! Their layout changed with each family; the peer's release decides.
+//! The layout changed with each family; the peer's release decides.
 
 use phalanx_spec::Status;
 
@@ -37,15 +37,15 @@ pub struct Leave {
 pub struct ConstructReply {
     pub status: Status,
     pub members: Vec<ProcId>,
-    /// `None` when no context id was asked for.
+    /// `None` when no context id was requested.
     pub context_id: Option<u64>,
-    /// What members contributed (6.1).
+    /// Infos that members contributed (6.1).
     pub info: Vec<Info>,
     /// The job data of the members' other namespaces (5.0).
     pub jobs: Vec<JobData>,
 }
 
-/// The same between libraries of ours, with all of it.
+/// The same between libraries of ours, with all fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WholeReply(pub ConstructReply);
 
@@ -144,7 +144,7 @@ impl Body for ConstructReply {
                 }
             }
         }
-        // The layouts resemble each other: what is left over shows that the wrong one was taken.
+        // The layouts resemble each other: trailing bytes show that the wrong one was used.
         from.expect_end()?;
         Ok(reply)
     }
@@ -180,7 +180,7 @@ impl Body for WholeReply {
     }
 }
 
-/// What stands in place of a context id when there is none, before 6.1.
+/// Stands for a missing context id before 6.1.
 const NO_CONTEXT: u64 = u64::MAX;
 
 fn context_id(Size(id): Size) -> Option<u64> {

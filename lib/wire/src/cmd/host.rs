@@ -1,41 +1,41 @@
-//! What a server hands to its host as a client has said it, and whose answer is the client's.
+//! Requests that a server passes to its host as the client sent them; the host's answer goes to the client.
 //!
-//! Such a verb is said once: its fields, its bytes and its names stand in its own file, and its row is in the table of
-//! `cmd/mod.rs`. Client and server pass it on by this table alone.
+//! Such a verb is defined once: its fields, bytes and names are in its own file, and its row is in the table of
+//! `cmd/mod.rs`. Client and server use only this table to pass it on.
 
 use phalanx_spec::Command;
 
 use super::Body;
 use crate::info::Info;
 
-/// A request that is the host's to answer.
+/// A request that the host answers.
 pub trait ForHost: Body {
     const COMMAND: Command;
     /// The function of the standard.
     const FUNCTION: &'static str;
-    /// In messages.
+    /// Name for messages.
     const OPERATION: &'static str;
     const ANSWER: Answer = Answer::Infos;
     const TAKES_DIRECTIVES: bool = true;
 
-    /// What it is about, where that helps to tell two of them apart.
+    /// Distinguishes this request from others of the same kind.
     fn subject(&self) -> String {
         String::new()
     }
 
-    /// How it is to be done, as far as that can be said.
+    /// The directives of the request, if it takes any.
     fn directives(&self) -> &[Info];
 
-    /// The server adds who asks.
+    /// For the server to add the requester's identity.
     fn directives_mut(&mut self) -> Option<&mut Vec<Info>>;
 
-    /// Whether there is all that a host must be given.
+    /// Whether everything that a host needs is present.
     fn is_complete(&self) -> bool {
         true
     }
 }
 
-/// What the answer holds beside a status.
+/// What the answer contains besides a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Nothing,
@@ -45,7 +45,7 @@ pub enum Answer {
 
 macro_rules! host_requests {
     ($($variant:ident($body:ty))+) => {
-        /// One of them.
+        /// Any of these requests.
         #[derive(Clone, Debug, PartialEq)]
         pub enum HostRequest {
             $($variant($body),)+
@@ -57,7 +57,7 @@ macro_rules! host_requests {
             }
         })+
 
-        /// Its command first.
+        /// The command comes first.
         impl Body for HostRequest {
             fn write(&self, to: &mut Writer, dialect: Dialect) {
                 to.put(&self.command());
@@ -72,10 +72,10 @@ macro_rules! host_requests {
         }
 
         impl HostRequest {
-            /// The functions by which they are asked, and whether these take directives.
+            /// The functions that make these requests, and whether each takes directives.
             pub const FUNCTIONS: &[(&str, bool)] = &[$((<$body>::FUNCTION, <$body>::TAKES_DIRECTIVES)),+];
 
-            /// What follows a command; `None` for a command that is not the host's.
+            /// Reads the body that follows a command; `None` if the command is not the host's.
             pub(super) fn of(
                 command: Command,
                 from: &mut Reader<'_>,
@@ -99,7 +99,7 @@ macro_rules! host_requests {
                 }
             }
 
-            /// The function that a client has called.
+            /// The function that the client called.
             pub fn function(&self) -> &'static str {
                 match self {
                     $(HostRequest::$variant(_) => <$body>::FUNCTION,)+

@@ -1,5 +1,5 @@
-//! IOF_PULL, IOF_PUSH, IOF_DEREG, and the output that a server forwards on tag 2 (RFC0025). On the same tag our own readers say
-//! what they have taken of it.
+//! IOF_PULL, IOF_PUSH, IOF_DEREG, and the output that a server forwards on tag 2 (RFC0025). Our own readers report on the same tag
+//! which output they have taken.
 
 use phalanx_spec::{IofChannel, Status};
 
@@ -9,7 +9,7 @@ use crate::info::Info;
 use crate::name::ProcId;
 use crate::text::Blob;
 
-/// `handle` is the asker's own number for this registration; forwarded output carries it.
+/// `handle` is the requester's own number for this registration; forwarded output carries it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pull {
     pub sources: Vec<ProcId>,
@@ -18,8 +18,8 @@ pub struct Pull {
     pub handle: u64,
 }
 
-/// `handle` is the server's number, for deregistration. `style`: how the output looks unless the reader says otherwise, for
-/// readers that give it that form themselves ([`DRESSED`]); to others nothing is sent of it.
+/// `handle` is the server's number, for deregistration. `style`: the default format of the output, sent only to readers that
+/// format it themselves ([`DRESSED`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct PullReply {
     pub status: Status,
@@ -27,7 +27,7 @@ pub struct PullReply {
     pub style: Vec<Info>,
 }
 
-/// No bytes together with `pmix.iof.stdin` or `pmix.iof.cmp` is end of file.
+/// An empty push with `pmix.iof.stdin` or `pmix.iof.cmp` is end of file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Push {
     pub targets: Vec<ProcId>,
@@ -41,7 +41,7 @@ pub struct Deregister {
     pub handle: u64,
 }
 
-/// Forwarded output. Handle 0: the registration that every tool has without asking. No bytes: the stream has ended.
+/// Forwarded output. Handle 0: the registration that every tool has by default. No bytes: the stream has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     pub source: ProcId,
@@ -51,33 +51,33 @@ pub struct Output {
     pub data: Blob,
 }
 
-/// Says with forwarded output how many bytes of the stream were dropped right before these (UINT64). Ours alone: others skip
-/// what they do not know.
+/// With forwarded output: how many bytes of the stream were dropped right before it (UINT64). Ours alone: others ignore
+/// unknown keys.
 pub const DROPPED: &str = "phalanx.iof.dropped";
 
-/// Says with a pull, or with a spawn, that the reader gives the output its form itself (BOOL). Ours alone.
+/// With a pull or a spawn: the reader formats the output itself (BOOL). Ours alone.
 pub const DRESSED: &str = "phalanx.iof.dressed";
 
-/// With the new job's data, for a reader that gives the output its form itself: what was said of it before (array of INFO).
+/// With the new job's data, for a reader that formats the output itself: the format set before (array of INFO).
 pub const STYLE: &str = "phalanx.iof.style";
 
-/// Says with a pull that the reader tells what it has taken, where it is asked to (BOOL). Ours alone.
+/// With a pull: the reader reports which output it has taken, when asked to (BOOL). Ours alone.
 pub const TELLS_TAKEN: &str = "phalanx.iof.tells";
 
-/// With forwarded output: the number by which the server wants to hear that it was taken (UINT64). Ours alone.
+/// With forwarded output: the number under which the reader should report it as taken (UINT64). Ours alone.
 pub const PIECE: &str = "phalanx.iof.piece";
 
-/// Reader to server: what its program has taken for good, as spans of numbers (first and last), ascending.
+/// Reader to server: the pieces that its program has taken for good, as ascending spans of numbers (first and last).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     pub spans: Vec<(u64, u64)>,
-    /// Pieces of which something is held back, but which nobody is to wait for: so many of the last bytes of their stream, up to
-    /// the end of that piece, have not been taken.
+    /// Pieces that are partly held back but should delay no one: the number of each, and how many of the last bytes of its stream,
+    /// up to the end of that piece, have not been taken.
     pub held: Vec<(u64, u64)>,
 }
 
 impl Taken {
-    /// One more piece; those that follow each other are one span.
+    /// Adds a piece; consecutive numbers form one span.
     pub fn add(&mut self, piece: u64) {
         match self.spans.last_mut() {
             Some((_, last)) if last.checked_add(1) == Some(piece) => *last = piece,

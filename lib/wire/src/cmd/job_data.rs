@@ -1,4 +1,4 @@
-//! The answer to REQ: what a process must know of its job, in hash form.
+//! The answer to REQ: what a process must know about its job, in hash form.
 //!
 //! Arrays (`pmix.node.arr`, `pmix.app.arr`, `pmix.ssn.arr`) are values. The data of each rank travels as a `pmix.pblob`
 //! byte object or as a `pmix.pdata` array; [`JobData`] holds either unpacked in `procs` and sends the former.
@@ -22,7 +22,7 @@ pub struct JobData {
 }
 
 impl JobData {
-    /// Sorts values that arrived in some message: those of single ranks go to `procs`.
+    /// Sorts values that arrived in one message: those of single ranks go to `procs`.
     pub fn from_values(nspace: Nspace, all: Vec<Kval>, format: Format) -> Result<JobData, DecodeError> {
         let mut job = JobData { nspace, values: Vec::new(), procs: Vec::new() };
         for kval in all {
@@ -34,14 +34,14 @@ impl JobData {
         Ok(job)
     }
 
-    /// The same as decoding it, one item at a time.
+    /// Like decoding it, one item at a time.
     pub fn items(bytes: &[u8], dialect: Dialect) -> Result<(Nspace, JobItems<'_>), DecodeError> {
         let mut from = Reader::new(dialect.format, bytes);
         let nspace = from.get()?;
         Ok((nspace, JobItems { from }))
     }
 
-    /// Packed once, to be sent many times.
+    /// Packs the data once, to be sent many times.
     pub fn encoded(&self, format: Format) -> EncodedJob {
         let mut writer = Writer::new(format);
         self.write_values(&mut writer);
@@ -69,7 +69,7 @@ impl Body for JobData {
     }
 }
 
-/// What job data consist of.
+/// One item of job data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobItem {
     OfJob(Kval),
@@ -92,7 +92,7 @@ impl JobItem {
     }
 }
 
-/// Job data that are read as they are wanted. The first error is the end.
+/// Job data, decoded on demand. The first error ends the iteration.
 #[derive(Clone, Debug)]
 pub struct JobItems<'a> {
     from: Reader<'a>,
@@ -114,7 +114,7 @@ impl Iterator for JobItems<'_> {
     }
 }
 
-/// The job data of one namespace in the format of some peers. Cheap to clone.
+/// The job data of one namespace in one peer format. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncodedJob {
     nspace: Nspace,
@@ -123,14 +123,14 @@ pub struct EncodedJob {
 }
 
 impl EncodedJob {
-    /// The whole answer to REQ; also what the byte objects of connect and group answers hold.
+    /// The whole answer to REQ; also the content of the byte objects in connect and group answers.
     pub fn body(&self) -> Vec<u8> {
         let mut writer = Writer::new(self.format);
         writer.put(&self.nspace).put_items(self.values.as_bytes());
         writer.into_bytes()
     }
 
-    /// The answer to REQ with a further value of the job and further values of one rank.
+    /// The answer to REQ with one more value of the job and more values of one rank.
     pub fn body_for(&self, of_job: Option<&Kval>, rank: Rank, further: &[Kval]) -> Vec<u8> {
         let mut writer = Writer::new(self.format);
         writer.put(&self.nspace).put_items(self.values.as_bytes());
@@ -155,7 +155,7 @@ fn put_proc(to: &mut Writer, rank: Rank, values: &[Kval]) {
     to.put(&Kval::new(keys::PROC_BLOB, Blob::from(blob.into_bytes())));
 }
 
-/// The array form of one rank's values: the first info says which rank.
+/// The array form of one rank's values: the first info is the rank.
 fn proc_data(array: &DataArray) -> Result<(Rank, Vec<Kval>), DecodeError> {
     let mut infos = array.infos();
     let rank = infos.next().filter(|info| info.key == keys::RANK).and_then(|info| info.value.as_rank());

@@ -4,7 +4,7 @@ use super::Body;
 use crate::codec::{DecodeError, Dialect, Reader, Time, Writer};
 use crate::info::Info;
 
-/// `timestamp` is 0 unless the caller asked for one (seconds since the epoch).
+/// `timestamp` is 0 unless the caller requested one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     /// Seconds since the epoch, 0 for none.

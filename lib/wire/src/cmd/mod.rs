@@ -34,11 +34,11 @@ use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::text::Text;
 
-/// What stands in a message, field by field.
+/// The fields of a message.
 ///
-/// The layout follows the release of the *peer*, whichever side encodes: that is what both OpenPMIx clients and our own
-/// expect. Bytes behind the last known field are ignored when reading, because newer releases append to requests
-/// without looking at the server's release.
+/// The layout follows the release of the *peer*, whichever side encodes: both OpenPMIx clients and our own
+/// expect that. Bytes behind the last known field are ignored when reading, because newer releases append to requests
+/// without checking the server's release.
 pub trait Body: Sized {
     fn write(&self, to: &mut Writer, dialect: Dialect);
     fn read(from: &mut Reader<'_>, dialect: Dialect) -> Result<Self, DecodeError>;
@@ -57,18 +57,18 @@ pub trait Body: Sized {
 
 macro_rules! requests {
     ($($variant:ident($body:ty) = $command:ident)+) => {
-        /// Everything that a client or tool can ask of a server.
+        /// Any request of a client or tool to a server.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Request {
-            /// The job data of the asker's own namespace: REQ.
+            /// The job data of the requester's own namespace: REQ.
             JobData,
-            /// The same again, after the asker could not use the named store: GDS_FALLBACK.
+            /// The same again, after the requester could not use the named store: GDS_FALLBACK.
             JobDataFallback {
                 store: Option<Text>,
             },
             Finalize,
             $($variant($body),)+
-            /// What is the host's to answer.
+            /// A request that the host answers.
             Host(HostRequest),
         }
 
@@ -113,7 +113,7 @@ macro_rules! requests {
     };
 }
 
-// What a server passes on to its host, and the host's answer back.
+// Requests that a server passes on to its host, and the host's answer back.
 host_requests! {
     Allocate(allocate::Allocate)
     ResourceBlock(allocate::ResourceBlock)
@@ -125,7 +125,7 @@ host_requests! {
     FabricUpdate(fabric::Update)
 }
 
-// What servers do something for.
+// Requests that the server handles itself.
 requests! {
     Abort(abort::Abort) = ABORT
     Commit(commit::Commit) = COMMIT
@@ -171,7 +171,7 @@ impl Request {
         Request::read(&mut Reader::new(dialect.format, payload), dialect)
     }
 
-    /// What a payload asks for, even if the rest of it cannot be read: whether a failure is to be answered depends on it.
+    /// The command of a payload, even if the rest cannot be read: it decides whether a failure is answered.
     pub fn command_of(payload: &[u8], dialect: Dialect) -> Result<Command, DecodeError> {
         Reader::new(dialect.format, payload).get()
     }
@@ -200,7 +200,7 @@ impl Body for StatusReply {
 }
 
 impl Body for InfoReply {
-    /// Successes always say how many infos follow; failures only if there are any.
+    /// Successes always contain the number of infos; failures only if there are any.
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put(&self.status);
         if self.status.is_success() || !self.info.is_empty() {

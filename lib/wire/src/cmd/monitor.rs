@@ -6,7 +6,7 @@ use super::Body;
 use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 
-/// In an alert: for how many milliseconds there was no sign of life.
+/// In an alert: how many milliseconds there was no sign of life.
 pub const SILENT: &str = "phalanx.silent";
 
 #[derive(Clone, Debug, PartialEq)]

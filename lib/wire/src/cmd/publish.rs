@@ -1,4 +1,4 @@
-//! PUBLISH, LOOKUP, UNPUBLISH. Data and directives stand mixed in one list of infos.
+//! PUBLISH, LOOKUP, UNPUBLISH. Data and directives share one list of infos.
 
 use phalanx_spec::{Persistence, Range, Status, keys};
 
@@ -8,8 +8,8 @@ use crate::info::{Info, InfoList, Pdata};
 use crate::name::Key;
 use crate::value::Value;
 
-/// `uid`: a client claims it, a server never believes it, and a host is told what the kernel says. Infos with reserved keys are
-/// directives, the others are what is published.
+/// `uid` is the client's claim. A server never trusts it; the host gets the uid that the kernel reports. Infos with reserved keys are
+/// directives, the others are the published data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publish {
     pub uid: u32,
@@ -17,17 +17,17 @@ pub struct Publish {
 }
 
 impl Publish {
-    /// What is published.
+    /// The published data.
     pub fn data(&self) -> impl Iterator<Item = &Info> + Clone {
         self.info.iter().filter(|info| !info.key.is_reserved())
     }
 
-    /// Who may find it.
+    /// Which processes may find it.
     pub fn range(&self) -> Range {
         range(&self.info)
     }
 
-    /// How long it is there.
+    /// How long it stays published.
     pub fn persistence(&self) -> Persistence {
         match self.info.find(keys::PERSISTENCE) {
             Some(Value::Persistence(persistence)) => *persistence,
@@ -36,7 +36,7 @@ impl Publish {
     }
 }
 
-/// What is looked up, or withdrawn: then no `keys` are everything that the asker has published.
+/// Keys to look up or to withdraw; withdrawing without `keys` withdraws everything that the client has published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     pub uid: u32,
@@ -45,7 +45,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// Whose publications are meant.
+    /// The range in which to look.
     pub fn range(&self) -> Range {
         range(&self.info)
     }

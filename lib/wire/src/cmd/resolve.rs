@@ -7,7 +7,7 @@ use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::name::{Nspace, ProcId};
 use crate::text::Text;
 
-/// Absent node: the asker's own. Empty namespace: all of them.
+/// No node: the requester's own. Empty namespace: all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peers {
     pub node: Option<Text>,

@@ -1,4 +1,4 @@
-//! SPAWN: start another job. The reply holds its job data, so that the parent can speak of it without asking again.
+//! SPAWN: start another job. The reply contains its job data, which saves the parent another request.
 
 use phalanx_spec::Status;
 
@@ -45,7 +45,7 @@ impl Body for Reply {
     }
 }
 
-/// A successful [`Reply`] around job data that was packed before, with a further value of the job.
+/// A successful [`Reply`] around job data packed earlier, with one more value of the job.
 pub fn encode_success(job: &EncodedJob, further: Option<&Kval>) -> Vec<u8> {
     let mut writer = Writer::new(job.format());
     writer.put(&Status::SUCCESS).put_items(&job.body());

@@ -1,4 +1,4 @@
-//! What no captured session holds: the rarer commands, and layouts that depend on the release.
+//! Cases that no captured session contains: the rarer commands, and layouts that depend on the release.
 
 use super::*;
 use crate::codec::{Format, Generation, Release};
@@ -109,7 +109,7 @@ fn group_replies_follow_the_release() {
         let group::WholeReply(read) = group::WholeReply::decode(&refused, dialect).unwrap();
         assert_eq!((read.status, read.members.len()), (Status::ERR_TIMEOUT, 0));
     }
-    // The first id that PRRTE gives.
+    // The first id that PRRTE assigns.
     let first = group::ConstructReply { context_id: Some(0xffff_ffff), ..full.clone() };
     for dialect in dialects() {
         let read = group::ConstructReply::decode(&first.encode(dialect), dialect).unwrap();

@@ -1,19 +1,19 @@
-//! What each generation has and how it writes integers.
+//! Which types each generation has and how it writes integers.
 //!
 //! The newest generation is the rule; this file lists what the older ones lack or do differently. Peers of 2.0 and
-//! before (modules `v20`, `v12`) pack by other rules altogether and are not spoken to.
+//! earlier (modules `v20`, `v12`) use entirely different packing rules and are not supported.
 
 use phalanx_spec::DataType;
 
 use super::Generation;
 
 impl Generation {
-    /// From 4.0 on integers are as long as their value needs; before, as long as their type.
+    /// From 4.0 on integers take as many bytes as their value needs; before, as many as their type.
     pub fn has_flexible_integers(self) -> bool {
         self >= Generation::V4
     }
 
-    /// The type that stands before integers whose width depends on the sender's machine. Of process ids every generation says it.
+    /// The type that precedes integers of machine-dependent width. Process ids have it in every generation.
     pub(super) fn said_width(self, of: DataType) -> Option<DataType> {
         match of {
             DataType::PID => Some(DataType::UINT32),
@@ -28,7 +28,7 @@ impl Generation {
     pub fn has(self, data_type: DataType) -> bool {
         match data_type.0 {
             0..=28 | 30..=43 => true,
-            // MODEX and INFO_ARRAY: given up with 4.0.
+            // MODEX and INFO_ARRAY: removed in 4.0.
             29 | 44 => self < Generation::V4 || self == Generation::Every,
             // IOF_CHANNEL and ENVAR.
             45..=46 => self >= Generation::V3,

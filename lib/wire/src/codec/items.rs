@@ -1,4 +1,4 @@
-//! The composite types: one table per structure, from which both directions come.
+//! The composite types: one table per structure, from which both directions are generated.
 
 use phalanx_spec::{
     AllocDirective, Command, DataType, IofChannel, JobState, LinkState, Persistence, ProcState, Range, Rank,
@@ -16,7 +16,7 @@ use crate::value::{
     NodeStats, ProcInfo, ProcStats, Query, Regattr, Regex2, ResourceUnit, Timeval, TopologyBlob, Value,
 };
 
-/// A count (data type SIZE), as opposed to a number of 64 bits (UINT64).
+/// A count (data type SIZE), as opposed to a 64-bit number (UINT64).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -28,11 +28,11 @@ pub struct Time(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cpuset(pub Option<Text>);
 
-/// What one block of bits is for (data type RESBLOCK_DIRECTIVE).
+/// The purpose of a resource block (data type RESBLOCK_DIRECTIVE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockDirective(pub u8);
 
-/// Types that are one primitive: how it is written, how it is read.
+/// Types that consist of one primitive: how to write it, how to read it.
 macro_rules! primitives {
     ($($type:ty = $code:ident { $pack:expr, $unpack:expr })+) => {$(
         impl Item for $type {
@@ -126,10 +126,10 @@ primitives! {
 pub(crate) const NOT_DESCRIBED: u8 = 1;
 pub(crate) const DESCRIBED: u8 = 2;
 
-/// Three structures of hwloc go as they are in memory; this is their size in hwloc 2.4 and later.
+/// Three hwloc structures are copied as they are in memory; this is their size in hwloc 2.4 and later.
 const TOPOLOGY_SUPPORT: usize = 6 + 11 + 15;
 
-/// Types made of others, member by member in the order of the wire; each with the primitive that carries it.
+/// Types made of others, member by member in wire order, each with the primitive that carries it.
 macro_rules! composites {
     ($($type:ident = $code:ident { $($member:ident: $how:ident),+ })+) => {$(
         impl Item for $type {
@@ -206,7 +206,7 @@ impl Packer {
         self.double(&f64::from(*x));
     }
 
-    /// Floating point crosses as the text that C's `%f` makes of it: six decimals.
+    /// Floating point is sent as the text that C's `%f` produces: six decimals.
     pub(super) fn double(&mut self, x: &f64) {
         let text = if x.is_nan() { "nan".to_owned() } else { format!("{x:.6}") };
         self.string(Some(text.as_bytes()));
@@ -265,7 +265,7 @@ impl Unpacker<'_> {
         let malformed = DecodeError::Malformed { what };
         let text = self.string()?.and_then(|bytes| std::str::from_utf8(bytes).ok());
         let text = text.filter(|text| text.len() <= LONGEST_NUMBER).ok_or(malformed.clone())?;
-        // A program that has set a locale makes `%f` write its decimal separator.
+        // With a locale set in the sender, `%f` writes that locale's decimal separator.
         text.parse().or_else(|_| text.replacen(',', ".", 1).parse()).map_err(|_| malformed)
     }
 }

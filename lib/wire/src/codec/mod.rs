@@ -26,7 +26,7 @@ pub trait Item: Sized {
     fn unpack(from: &mut Unpacker<'_>) -> Result<Self, DecodeError>;
 }
 
-/// The rules a peer packs by (OpenPMIx calls them bfrops modules). Ordered by age.
+/// The packing rules of a peer (OpenPMIx calls them bfrops modules). Ordered by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     V21,
@@ -35,7 +35,7 @@ pub enum Generation {
     V41,
     V51,
     V61,
-    /// No peer speaks it: what the newest does, with a place for every data type that any of them has. For values that
+    /// Used by no peer: like the newest, with a place for every data type that any generation has. For values that
     /// travel between processes of one program.
     Every,
 }
@@ -48,7 +48,7 @@ pub struct Format {
     pub described: bool,
 }
 
-/// The release of OpenPMIx that a peer says it is: decides the layout of a few replies, never the encoding.
+/// The OpenPMIx release that a peer reports: decides the layout of a few replies, never the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
     pub major: u16,
@@ -56,7 +56,7 @@ pub struct Release {
     pub patch: u16,
 }
 
-/// How one connection speaks.
+/// The format and layout that one connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dialect {
     pub format: Format,
@@ -64,11 +64,11 @@ pub struct Dialect {
 }
 
 impl Generation {
-    /// Those that peers speak.
+    /// The generations that peers use.
     pub const ALL: [Generation; 6] =
         [Generation::V21, Generation::V3, Generation::V4, Generation::V41, Generation::V51, Generation::V61];
 
-    /// As the handshake calls it.
+    /// Its name in the handshake.
     pub fn module_name(self) -> &'static str {
         match self {
             Generation::V21 => "v21",
@@ -91,7 +91,7 @@ impl Release {
         Release { major, minor, patch }
     }
 
-    /// Up to three numbers between dots, each with anything behind its digits: `4.2.2rc2`, `v5.0.11`, `6.1`. `None` if
+    /// Parses up to three numbers between dots, ignoring anything behind the digits of each: `4.2.2rc2`, `v5.0.11`, `6.1`. `None` if
     /// there is no number at the start.
     pub fn parse(text: &str) -> Option<Release> {
         let mut parts = text.strip_prefix('v').unwrap_or(text).split('.').map(|part| {
@@ -109,7 +109,7 @@ impl fmt::Display for Release {
     }
 }
 
-/// Why bytes are not what they claim to be.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -117,15 +117,15 @@ pub enum DecodeError {
     Truncated { what: &'static str },
     /// A length or count is larger than the rest of the message can hold, or than its limit.
     TooLong { what: &'static str, claimed: u64, limit: u64 },
-    /// Another data type stands where `expected` should.
+    /// Another data type was found instead of `expected`.
     Type { expected: u16, found: u16 },
     /// A data type that this generation does not have.
     UnknownType { code: u16 },
     /// An integer does not fit into its type.
     Overflow { what: &'static str },
-    /// Values are nested deeper than we follow.
+    /// Values are nested deeper than we allow.
     TooDeep,
-    /// A field holds something that its type forbids.
+    /// A field holds a value that its type forbids.
     Malformed { what: &'static str },
     /// Bytes are left over behind the last field.
     Trailing { bytes: usize },

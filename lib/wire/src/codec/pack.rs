@@ -1,8 +1,8 @@
 //! Values to bytes: the primitive encodings, and the writer that frames them as items of a buffer.
 //!
 //! A buffer is a sequence of items, each `count [type] values`. Values inside a composite follow each other without
-//! either; that is what [`Packer`] writes, while [`Writer`] writes whole items. Packing cannot fail: whatever a
-//! generation has no place for was replaced before (see `value.rs`).
+//! either; [`Packer`] writes those, while [`Writer`] writes whole items. Packing cannot fail: values that a
+//! generation has no place for were replaced before (see `values.rs`).
 
 use phalanx_spec::DataType;
 
@@ -20,17 +20,17 @@ impl Writer {
         Writer::onto(format, Vec::new())
     }
 
-    /// Goes on behind these bytes.
+    /// Appends to these bytes.
     pub fn onto(format: Format, out: Vec<u8>) -> Writer {
         Writer { to: Packer { format, out } }
     }
 
-    /// One item of one value.
+    /// One item with one value.
     pub fn put<T: Item>(&mut self, value: &T) -> &mut Writer {
         self.put_all(std::slice::from_ref(value))
     }
 
-    /// One item of all these values. The other side must ask for as many.
+    /// One item with all these values. The other side must ask for the same number.
     pub fn put_all<T: Item>(&mut self, values: &[T]) -> &mut Writer {
         self.head(T::TYPE, values.len());
         for value in values {
@@ -39,7 +39,7 @@ impl Writer {
         self
     }
 
-    /// One item of values whose type is known only at run time. Each must be of type `of`; the generation must have it.
+    /// One item with values whose type is known only at run time. Each must be of type `of`; the generation must have it.
     pub fn put_values(&mut self, of: DataType, values: &[Value]) -> &mut Writer {
         self.head(of, values.len());
         self.to.run(of, &values.iter().collect::<Vec<_>>());
@@ -56,7 +56,7 @@ impl Writer {
         }
     }
 
-    /// How many there are as one item, then, unless there are none, all of them as another.
+    /// The number of values as one item; then, unless it is 0, all of them as another.
     pub fn put_list<T: Item>(&mut self, values: &[T]) -> &mut Writer {
         self.put(&Size(values.len() as u64));
         if !values.is_empty() {
@@ -65,7 +65,7 @@ impl Writer {
         self
     }
 
-    /// Items that were written by another writer of the same format.
+    /// Appends items written by another writer of the same format.
     pub fn put_items(&mut self, bytes: &[u8]) -> &mut Writer {
         self.to.out.extend_from_slice(bytes);
         self
@@ -120,7 +120,7 @@ impl Packer {
         self.uint16(&v.0);
     }
 
-    /// C's `size_t`. Before 4.0, types whose width depends on the machine say which width was meant.
+    /// C's `size_t`. Before 4.0, types of machine-dependent width are preceded by their width.
     pub(super) fn size(&mut self, v: &u64) {
         self.width(DataType::SIZE);
         self.uint64(v);
@@ -132,7 +132,7 @@ impl Packer {
         self.int32(v);
     }
 
-    /// C's `unsigned int`: written as if it were signed.
+    /// C's `unsigned int`: written as if signed.
     pub(super) fn uint(&mut self, v: &u32) {
         self.int(&v.cast_signed());
     }
@@ -142,7 +142,7 @@ impl Packer {
         self.uint32(v);
     }
 
-    /// What stands before an integer of this type.
+    /// The type code that precedes an integer of this type.
     pub(super) fn width(&mut self, of: DataType) {
         let width = self.format.generation.said_width(of);
         width.iter().for_each(|width| self.data_type(width));
@@ -182,7 +182,7 @@ impl Packer {
         }
     }
 
-    /// Seven bits per byte, low ones first, the eighth saying that more follow; a ninth byte holds eight bits.
+    /// Seven bits per byte, low ones first; the eighth bit means that more follow. A ninth byte holds eight bits.
     fn flexible(&mut self, mut v: u64) {
         for _ in 0..8 {
             let low = (v & 0x7f) as u8;

@@ -1,4 +1,4 @@
-//! The fewest bytes that a value of each type can take: what a count is checked against before anything is allocated.
+//! The fewest bytes that a value of each type can take: counts are checked against this before anything is allocated.
 //!
 //! Computed for flexible integers. Fixed ones take more, so the bound holds for them too.
 

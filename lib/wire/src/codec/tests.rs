@@ -74,7 +74,7 @@ fn empty_array_is_read_in_both_forms() {
     }
 }
 
-/// As 4.2.2 packs three process ids.
+/// As packed by 4.2.2 for three process ids.
 #[test]
 fn an_array_says_the_width_of_its_integers_once() {
     let array = |of, items| Value::from(DataArray { of, items });
@@ -99,7 +99,7 @@ fn an_array_says_the_width_of_its_integers_once() {
     }
 }
 
-/// Also inside of each other, and one behind the other.
+/// Also nested, and in sequence.
 #[test]
 fn arrays_of_all_lengths_come_back_in_every_generation() {
     let all: Vec<Value> = vec![

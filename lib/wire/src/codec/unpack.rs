@@ -1,14 +1,14 @@
 //! Bytes to values: the primitive encodings, and the reader that takes items off a buffer.
 //!
-//! Total on any bytes: every read checks what is left, every count is checked against the fewest bytes that so many
-//! values can take before anything is allocated for them, nesting has a limit.
+//! Handles any bytes: every read checks how many are left, every count is checked against the fewest bytes that as many
+//! values can take before anything is allocated for them, and nesting has a limit.
 
 use phalanx_spec::DataType;
 
 use super::{DecodeError, Format, Item, Size, size};
 use crate::value::Value;
 
-/// Values inside values are followed this far. Real messages nest no deeper than six.
+/// The deepest nesting of values that is accepted. Real messages nest no deeper than six.
 pub(super) const MAX_DEPTH: u8 = 32;
 
 /// Takes one buffer apart.
@@ -22,13 +22,13 @@ impl<'a> Reader<'a> {
         Reader { from: Unpacker { format, left: bytes, depth: 0 } }
     }
 
-    /// An item of exactly one value.
+    /// Reads an item of exactly one value.
     pub fn get<T: Item>(&mut self) -> Result<T, DecodeError> {
         self.head::<T>(1)?;
         T::unpack(&mut self.from)
     }
 
-    /// An item of exactly `n` values.
+    /// Reads an item of exactly `n` values.
     pub fn get_n<T: Item>(&mut self, n: u64) -> Result<Vec<T>, DecodeError> {
         self.head::<T>(n)?;
         self.from.list(n)
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         u64::try_from(count).map_err(|_| DecodeError::Malformed { what: "a count of values" })
     }
 
-    /// An item whose type is known only at run time.
+    /// Reads an item of a type known only at run time.
     pub fn get_values(&mut self, of: DataType) -> Result<Vec<Value>, DecodeError> {
         let n = self.peek_count()?;
         self.count()?;
@@ -50,13 +50,13 @@ impl<'a> Reader<'a> {
         self.from.values(of, n)
     }
 
-    /// What [`Writer::put_list`](super::Writer::put_list) wrote.
+    /// Reads what [`Writer::put_list`](super::Writer::put_list) wrote.
     pub fn get_list<T: Item>(&mut self) -> Result<Vec<T>, DecodeError> {
         let Size(n) = self.get()?;
         if n == 0 { Ok(Vec::new()) } else { self.get_n(n) }
     }
 
-    /// Items of one value each, up to the end.
+    /// Reads items of one value each, up to the end.
     pub fn get_rest<T: Item>(&mut self) -> Result<Vec<T>, DecodeError> {
         let mut all = Vec::new();
         while !self.is_at_end() {
@@ -239,7 +239,7 @@ impl<'a> Unpacker<'a> {
         self.left
     }
 
-    /// `n` values of one type, with room made for no more than the bytes at hand can hold.
+    /// Reads `n` values of one type, allocating no more than the remaining bytes can hold.
     pub(super) fn list<T: Item>(&mut self, n: u64) -> Result<Vec<T>, DecodeError> {
         let n = self.bounded(n, T::TYPE)?;
         let mut items = Vec::with_capacity(n);
@@ -270,7 +270,7 @@ impl<'a> Unpacker<'a> {
         value
     }
 
-    /// An integer of the data type that the sender's machine calls it.
+    /// An integer of the data type that the sender declared.
     fn integer(&mut self, width: DataType) -> Result<i128, DecodeError> {
         Ok(match width {
             DataType::INT8 => i128::from(self.byte()?.cast_signed()),
@@ -318,7 +318,7 @@ fn narrow<A, B: TryFrom<A>>(n: A, what: &'static str) -> Result<B, DecodeError> 
     B::try_from(n).map_err(|_| DecodeError::Overflow { what })
 }
 
-/// Senders disagree whether a `pid_t` or an `unsigned int` goes as signed: their -1 is our 2^32-1.
+/// Senders disagree whether a `pid_t` or an `unsigned int` is signed: their -1 is our 2^32-1.
 fn either_sign(n: i128, what: &'static str) -> Result<u32, DecodeError> {
     i32::try_from(n).map(i32::cast_unsigned).or_else(|_| narrow(n, what))
 }

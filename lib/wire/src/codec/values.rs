@@ -1,8 +1,8 @@
-//! Values: a data type, then what it says.
+//! Values: a data type, then the content.
 //!
-//! Here every data type meets its [`Value`] variant, once in each direction, and values that a generation has no place
-//! for are replaced: a value by UNDEF, an array by an empty one. Such a value was lost for that peer anyway; this way
-//! its neighbours are not.
+//! This file maps every data type to its [`Value`] variant, once in each direction, and replaces values that a generation cannot
+//! represent: a value by UNDEF, an array by an empty one. That peer could not receive such a value anyway; this way
+//! its neighbours survive.
 
 use phalanx_spec::DataType;
 
@@ -100,7 +100,7 @@ impl Packer {
         }
     }
 
-    /// Never an array of type UNDEF: a 6.1 receiver does not expect the size that older ones want behind that type.
+    /// Never writes an array of type UNDEF: a 6.1 receiver does not expect the size that older ones want behind that type.
     fn array(&mut self, array: &DataArray) {
         if array.of == DataType::UNDEF || !self.format.generation.has(array.of) {
             self.data_type(&DataType::INFO);
@@ -113,7 +113,7 @@ impl Packer {
         self.run(array.of, &items);
     }
 
-    /// Values of one type, one behind the other. Where integers say their width, they say it once, however many there are.
+    /// Consecutive values of one type. Where integers are preceded by their width, it is written once for all of them.
     pub(super) fn run(&mut self, of: DataType, items: &[&Value]) {
         if !items.is_empty() {
             self.width(of);
@@ -129,14 +129,14 @@ impl Packer {
         }
     }
 
-    /// No length in front: a text ends at its NUL, a compressed one says its length inside.
+    /// No length prefix: a text ends at its NUL, a compressed one contains its length.
     fn regex(&mut self, bytes: &[u8]) {
         if blob_length(bytes) == Some(bytes.len()) {
             self.raw(bytes);
             return;
         }
         let text = bytes.split(|b| *b == 0).next().unwrap_or_default();
-        // As a text this would be taken for the start of a compressed one.
+        // As text this would be taken for the start of a compressed one.
         self.raw(if text == b"blob:" { b"" } else { text });
         self.byte(&0);
     }
@@ -185,7 +185,7 @@ impl Unpacker<'_> {
             DataType::BUFFER => Value::Buffer(Item::unpack(self)?),
             DataType::BYTE_OBJECT => Value::ByteObject(Item::unpack(self)?),
             DataType::KVAL => Value::Kval(boxed(self)?),
-            // Given up with 4.0; a byte object by another name.
+            // Removed in 4.0; a byte object by another name.
             DataType::MODEX => Value::ByteObject(Item::unpack(self)?),
             DataType::PERSIST => Value::Persistence(Item::unpack(self)?),
             DataType::POINTER => {
@@ -204,7 +204,7 @@ impl Unpacker<'_> {
             DataType::QUERY => Value::Query(boxed(self)?),
             DataType::COMPRESSED_STRING => Value::CompressedString(Item::unpack(self)?),
             DataType::ALLOC_DIRECTIVE => Value::AllocDirective(Item::unpack(self)?),
-            // Given up with 4.0: what is an array of infos today.
+            // Removed in 4.0; now an array of infos.
             DataType::INFO_ARRAY => {
                 let n = self.size()?;
                 let infos = self.list::<Info>(n)?;
@@ -247,8 +247,8 @@ impl Unpacker<'_> {
     fn array(&mut self) -> Result<DataArray, DecodeError> {
         let of = self.data_type()?;
         if of == DataType::UNDEF {
-            // 6.1 sends nothing behind this type when the array was a NULL pointer, everybody else a size of 0. No item
-            // can start with the bytes of such a size, so they tell which it is.
+            // 6.1 sends nothing behind this type when the array was a NULL pointer; all other releases send a size of 0. No item
+            // can start with the bytes of such a size, so they distinguish the two.
             let mut ahead = self.clone();
             if ahead.size() == Ok(0) {
                 *self = ahead;
@@ -257,7 +257,7 @@ impl Unpacker<'_> {
         }
         let n = self.size()?;
         let items = self.values(of, n)?;
-        // What was sent as one of the types given up with 4.0 is held as its successor.
+        // Arrays of a type removed in 4.0 are stored as its successor.
         let of = items.first().map_or(of, Value::data_type);
         Ok(DataArray { of, items })
     }
@@ -287,7 +287,7 @@ impl Unpacker<'_> {
         match blob_length(self.peek()) {
             Some(len) => Ok(Blob::from(self.take(len, "a compressed regex")?)),
             None => match self.until_nul()? {
-                // The start of a compressed one, with nothing sensible behind.
+                // The start of a compressed one, with nothing valid behind.
                 b"blob:" => Err(DecodeError::Malformed { what: "a compressed regex" }),
                 text => Ok(Blob::from(text)),
             },

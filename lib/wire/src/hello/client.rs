@@ -1,4 +1,4 @@
-//! What a connecting process says first: who it is, how it proves it, how it packs.
+//! The first message of a connecting process: its identity, its credential, its packing rules.
 //!
 //! A header of four words in *host* byte order, the only one of its kind, then a body of NUL terminated strings and
 //! big-endian words.
@@ -18,14 +18,14 @@ pub const MAX_HELLO: usize = 128 << 10;
 pub struct Hello {
     pub flavor: Flavor,
     pub credential: Credential,
-    /// What the peer says of itself beside its credential; 0 from plain clients, who say nothing.
+    /// The ids that the peer claims beside its credential; 0 from plain clients, which claim none.
     pub uid: u32,
     pub gid: u32,
-    /// Absent if the server is to name the peer.
+    /// Absent if the server should name the peer.
     pub proc: Option<ProcId>,
-    /// The release of its library as it writes it: `4.2.2rc2`.
+    /// The release of its library as the peer writes it: `4.2.2rc2`.
     pub version: String,
-    /// How both sides pack from now on.
+    /// How both sides pack from then on.
     pub format: Format,
     /// The store that the peer wants its data for (OpenPMIx: gds module): `hash`, `shmem2`, ...
     pub store: String,
@@ -36,7 +36,7 @@ pub struct Hello {
 impl Hello {
     /// The whole message, header included.
     ///
-    /// A name is sent if and only if the flavor has one; without, `proc` does not matter.
+    /// A name is sent if and only if the flavor has one; otherwise `proc` is ignored.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         put_string(&mut body, self.credential.module());
@@ -69,7 +69,7 @@ impl Hello {
         message
     }
 
-    /// How to speak with this peer.
+    /// The dialect of this peer.
     pub fn dialect(&self) -> Dialect {
         Dialect { format: self.format, release: self.release() }
     }
@@ -96,7 +96,7 @@ impl Hello {
         };
         let version = fields.string("the version")?.to_owned();
         if fields.left.is_empty() {
-            // Peers of 2.0 end here and pack by rules of their own.
+            // The hello of a 2.0 peer ends here; such peers have their own packing rules.
             return Err(HelloError::UnknownCodec("v20".to_owned()));
         }
         let codec = fields.string("the name of the codec")?;
@@ -114,7 +114,7 @@ impl Hello {
     }
 }
 
-/// 4.2 sends one byte of 0 behind everything, attributes or not.
+/// 4.2 appends one zero byte, with or without attributes.
 fn attributes(format: Format, bytes: &[u8]) -> Result<Vec<Info>, crate::codec::DecodeError> {
     if matches!(bytes, [] | [0]) {
         return Ok(Vec::new());
@@ -127,7 +127,7 @@ fn attributes(format: Format, bytes: &[u8]) -> Result<Vec<Info>, crate::codec::D
     Ok(info)
 }
 
-/// Takes a handshake as it arrives. Rejects as soon as the bytes cannot become one.
+/// Assembles a handshake from the bytes that arrive. Rejects them as soon as they cannot become one.
 #[derive(Debug, Default)]
 pub struct HelloReader {
     bytes: Vec<u8>,
@@ -138,7 +138,7 @@ impl HelloReader {
         HelloReader::default()
     }
 
-    /// `None`: more is needed. After a message or an error the reader is of no more use, except for
+    /// `None`: more bytes are needed. After a message or an error the reader is useless, except for
     /// [`into_rest`](HelloReader::into_rest).
     pub fn feed(&mut self, data: &[u8]) -> Result<Option<Hello>, HelloError> {
         self.bytes.extend_from_slice(data);
@@ -158,7 +158,7 @@ impl HelloReader {
         Ok(Some(hello))
     }
 
-    /// What arrived behind the message.
+    /// The bytes that arrived behind the message.
     pub fn into_rest(self) -> Vec<u8> {
         self.bytes
     }

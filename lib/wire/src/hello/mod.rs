@@ -1,8 +1,8 @@
 //! The handshake: one message of the connecting side, one answer.
 //!
-//! `client.rs` holds what every connecting process sends, `server.rs` the answer to clients, `tool.rs` the longer answer
-//! to tools, launchers and schedulers. Both sides decode piecewise and reject as early as the bytes allow. Who is
-//! admitted is decided in `phalanx-core`.
+//! `client.rs` holds the message of every connecting process, `server.rs` the answer to clients, `tool.rs` the longer answer
+//! to tools, launchers and schedulers. Both sides decode piecewise and reject as early as the bytes allow. `phalanx-core`
+//! decides which peers are admitted.
 
 mod client;
 mod server;
@@ -17,7 +17,7 @@ pub use tool::ToolWelcome;
 use crate::codec::{DecodeError, Release};
 use phalanx_spec::Status;
 
-/// What a connecting process is, and how it came to be (OpenPMIx: the process flag).
+/// What a connecting process is, and how it was started (OpenPMIx: the process flag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flavor {
     /// Started by this server's host.
@@ -38,7 +38,7 @@ pub enum Flavor {
     NamedLauncher,
     /// Started as a client of some server.
     ClientLauncher,
-    /// A client that nobody started.
+    /// A client without a launcher.
     Singleton,
     Scheduler,
 }
@@ -66,17 +66,17 @@ impl Flavor {
         Flavor::ALL.get(usize::from(flag)).copied()
     }
 
-    /// Everybody but plain clients states uid and gid beside the credential.
+    /// All but plain clients state uid and gid beside the credential.
     pub fn states_ids(self) -> bool {
         self != Flavor::Client
     }
 
-    /// Whether it comes with a namespace and rank.
+    /// Whether the peer brings a namespace and rank.
     pub fn has_name(self) -> bool {
         !matches!(self, Flavor::LegacyTool | Flavor::LegacyLauncher | Flavor::Tool | Flavor::Launcher)
     }
 
-    /// Whether the answer carries a namespace and rank for it. Legacy ones have no name and are given none.
+    /// Whether the answer contains a namespace and rank for the peer. Legacy ones have no name and get none.
     pub fn is_given_name(self) -> bool {
         matches!(self, Flavor::Tool | Flavor::Launcher)
     }
@@ -95,11 +95,11 @@ impl Flavor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<W> {
     Welcome(W),
-    /// The server closes the connection behind this. Clients are never told why, only closed.
+    /// The server closes the connection behind this. Clients are never given the reason.
     Refused(Status),
 }
 
-/// Why a handshake cannot go on.
+/// Why a handshake failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HelloError {
@@ -111,10 +111,10 @@ pub enum HelloError {
     },
     /// The message ends inside the named field.
     Truncated(&'static str),
-    /// The named field holds what it must not.
+    /// The named field holds an invalid value.
     Malformed(&'static str),
     UnknownFlavor(u8),
-    /// The peer packs by rules that we do not have.
+    /// The peer uses packing rules that we do not have.
     UnknownCodec(String),
     /// The attributes at the end cannot be read.
     Info(DecodeError),
@@ -140,10 +140,10 @@ impl fmt::Display for HelloError {
 
 impl std::error::Error for HelloError {}
 
-/// Among the attributes of a tool that comes from another node: the server's secret, from its rendezvous file.
+/// An attribute of a tool on another node: the server's secret, from its rendezvous file.
 pub const SECRET: &str = "phalanx.tool.secret";
 
-/// Among the attributes of a client of ours at a server of ours: it reads what fences have collected from files
+/// An attribute of a client of ours at a server of ours: it reads collected fence data from the files
 /// ([`crate::collected`]) that replies to fences name.
 pub const COLLECTED: &str = "phalanx.client.collected";
 

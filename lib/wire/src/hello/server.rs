@@ -1,10 +1,10 @@
-//! The answer to a client: accepted, and under which number.
+//! The answer to a client: accepted, and with which number.
 
 use phalanx_spec::Status;
 
 use super::Answer;
 
-/// Clients put `index` into the header of every message; nobody checks it.
+/// Clients put `index` into the header of every message; no server checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientWelcome {
     pub index: u32,
@@ -20,7 +20,7 @@ impl Answer<ClientWelcome> {
         }
     }
 
-    /// The answer at the start of `bytes` and its length. `None`: more is needed.
+    /// The answer at the start of `bytes` and its length. `None`: more bytes are needed.
     pub fn decode(bytes: &[u8]) -> Option<(Answer<ClientWelcome>, usize)> {
         let (status, rest) = bytes.split_first_chunk::<4>()?;
         match Status(i32::from_be_bytes(*status)) {

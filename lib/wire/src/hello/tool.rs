@@ -1,6 +1,6 @@
-//! The answer to tools, launchers and schedulers: who they are, who the server is.
+//! The answer to tools, launchers and schedulers: their name and the server's.
 //!
-//! Names stand in fields of 256 bytes; whatever OpenPMIx leaves behind the NUL there means nothing.
+//! Names occupy fields of 256 bytes; the bytes that OpenPMIx leaves behind the NUL are meaningless.
 
 use phalanx_spec::{Rank, Status};
 
@@ -9,10 +9,10 @@ use crate::name::{Nspace, ProcId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolWelcome {
-    /// For those who came without a name ([`Flavor::is_given_name`]).
+    /// For peers that came without a name ([`Flavor::is_given_name`]).
     pub assigned: Option<ProcId>,
     pub server: ProcId,
-    /// What the server found out about the credential. Unless it is success, the server closes behind this.
+    /// The result of checking the credential. Unless it is success, the server closes behind this.
     pub security: Status,
 }
 
@@ -33,7 +33,7 @@ impl Answer<ToolWelcome> {
         bytes
     }
 
-    /// The answer to a peer of this flavor at the start of `bytes` and its length. `None`: more is needed.
+    /// The answer to a peer of this flavor at the start of `bytes` and its length. `None`: more bytes are needed.
     pub fn decode(bytes: &[u8], flavor: Flavor) -> Result<Option<(Answer<ToolWelcome>, usize)>, HelloError> {
         let Some((status, mut rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
         let status = Status(i32::from_be_bytes(*status));

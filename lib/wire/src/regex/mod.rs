@@ -1,8 +1,8 @@
-//! The compact ways in which maps of nodes and processes are written (values of type REGEX).
+//! The compact notations for maps of nodes and processes (values of type REGEX).
 //!
-//! A node map lists host names, a process map the ranks of each of those hosts. `node.rs` and `ppn.rs` hold the native
-//! notation, `raw.rs` the plain and the compressed list; all readers of OpenPMIx understand the native and the plain
-//! ones. Everything parsed here may come from a peer, so every expansion is bounded by its caller.
+//! A node map lists host names, a process map the ranks on each of those hosts. `node.rs` and `ppn.rs` hold the native
+//! notation, `raw.rs` the plain and the compressed list; all OpenPMIx readers understand the native and the plain
+//! one. Everything parsed here may come from a peer, so the caller limits every expansion.
 
 mod node;
 mod ppn;
@@ -20,11 +20,11 @@ use crate::compress::InflateError;
 /// Why a map cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegexError {
-    /// In none of the notations that we know.
+    /// In none of the known notations.
     UnknownNotation,
-    /// The named part is not what it has to be.
+    /// The named part is malformed.
     Malformed(&'static str),
-    /// It stands for more than this many names or ranks.
+    /// It expands to more than this many names or ranks.
     TooMany {
         limit: usize,
     },

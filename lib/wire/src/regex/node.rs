@@ -1,11 +1,11 @@
 //! Node maps in the native notation: `pmix[login,node[3:1-16,20]-ib]`.
 //!
 //! A group is a prefix, the number of digits, ranges of numbers, a suffix. All names of a group have the same number of
-//! digits, filled up with zeros; their order is that of the list.
+//! digits, padded with zeros; their order is that of the list.
 
 use super::{MAX_NAME, RegexError};
 
-/// The map of these hosts, in this order. `None` if a name is empty or holds a character that the notation uses.
+/// The map of these hosts, in this order. `None` if a name is empty or contains a character that the notation uses.
 pub fn nodes_to_regex<S: AsRef<str>>(names: &[S]) -> Option<String> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for name in names {
@@ -22,7 +22,7 @@ pub fn nodes_to_regex<S: AsRef<str>>(names: &[S]) -> Option<String> {
     Some(format!("pmix[{}]", groups.join(",")))
 }
 
-/// Names that follow each other and differ in one number only.
+/// Consecutive names that differ in one number only.
 struct Group<'a> {
     prefix: &'a str,
     digits: usize,
@@ -46,7 +46,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Takes the one number of `next`, if it is of the same kind.
+    /// Adds the single number of `next`, if it is of the same kind.
     fn takes(&mut self, next: &Group<'_>) -> bool {
         let (Some(range), Some(&(number, _))) = (self.ranges.last_mut(), next.ranges.first()) else {
             return false;
@@ -84,7 +84,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The names behind what stands between the outer brackets.
+/// Expands the text between the outer brackets.
 pub(super) fn expand(map: &str, limit: usize) -> Result<Vec<String>, RegexError> {
     let mut names = Vec::new();
     let mut rest = map;

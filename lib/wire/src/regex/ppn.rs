@@ -3,7 +3,7 @@
 
 use super::RegexError;
 
-/// The map of these ranks, a list per node. Nodes without ranks vanish in OpenPMIx's readers: leave them out of both maps.
+/// The map of these ranks, a list per node. OpenPMIx's readers drop nodes without ranks: leave them out of both maps.
 pub fn ppn_to_regex(nodes: &[Vec<u32>]) -> String {
     let nodes: Vec<String> = nodes.iter().map(|ranks| ranges(ranks)).collect();
     format!("pmix[{}]", nodes.join(";"))

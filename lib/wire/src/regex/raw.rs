@@ -1,6 +1,6 @@
-//! Telling the notations apart; the plain one (`raw:` and a list) and the compressed one, a list in a zlib stream.
+//! Recognizes the notations; handles the plain one (`raw:` and a list) and the compressed one, a list in a zlib stream.
 //!
-//! 4.2 sends compressed maps without their content, so nobody should be sent any: we write none, but read them.
+//! 4.2 sends compressed maps without their content, so no peer should get any: we write none, but read them.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ pub fn nodes_to_raw<S: AsRef<str>>(names: &[S]) -> String {
     format!("raw:{}", names.join(","))
 }
 
-/// Ranks are listed one by one: readers of the plain notation do not know ranges.
+/// Ranks are listed individually: readers of the plain notation do not know ranges.
 pub fn ppn_to_raw(nodes: &[Vec<u32>]) -> String {
     let list = |ranks: &Vec<u32>| ranks.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     format!("raw:{}", nodes.iter().map(list).collect::<Vec<_>>().join(";"))
 }
 
 pub(super) enum Notation<'a> {
-    /// What stands between the brackets of `pmix[...]`.
+    /// The text between the brackets of `pmix[...]`.
     Native(&'a str),
     List(Cow<'a, str>),
 }
 
-/// `limit`: how many names or ranks the map may stand for.
+/// `limit`: the most names or ranks that the map may expand to.
 pub(super) fn notation(map: &[u8], limit: usize) -> Result<Notation<'_>, RegexError> {
     let not_text = |_| RegexError::Malformed("the text");
     if blob_length(map) == Some(map.len()) {

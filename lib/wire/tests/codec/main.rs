@@ -1,4 +1,4 @@
-//! Packing and unpacking: whatever values there are, and the bytes of captured sessions.
+//! Packing and unpacking: arbitrary values, and the bytes of captured sessions.
 
 mod roundtrip;
 mod vectors;

@@ -141,7 +141,7 @@ fn timeval() -> impl Strategy<Value = Timeval> {
     (any::<i64>(), any::<i64>()).prop_map(|(sec, usec)| Timeval { sec, usec })
 }
 
-/// Numbers that six decimals hold exactly.
+/// Numbers that six decimals represent exactly.
 fn float() -> impl Strategy<Value = f32> {
     (-1_000_000..1_000_000_i32).prop_map(|n| n as f32 / 8.0)
 }
@@ -351,7 +351,7 @@ fn structures() -> Union<BoxedStrategy<Value>> {
     ])
 }
 
-/// Values that hold others, one level of them.
+/// Values that contain others, one level deep.
 fn holders() -> Union<BoxedStrategy<Value>> {
     Union::new([
         value(false).prop_map(|value| Value::Value(Box::new(value))).boxed(),

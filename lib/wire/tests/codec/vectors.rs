@@ -1,5 +1,5 @@
 //! Sessions captured between OpenPMIx processes, replayed: every message decodes completely and packs again to the same
-//! bytes. Where it does not, `EXCEPTIONS` says why.
+//! bytes. `EXCEPTIONS` explains those that do not.
 //!
 //! `vectors/*.txt`: lines that begin with `>` are bytes of the connecting side, with `<` of the listening side, with `=`
 //! contributions to a fence.
@@ -38,7 +38,7 @@ fn every_captured_message_decodes_and_packs_to_the_same_bytes() {
     assert!(messages > 800, "only {messages} messages");
 }
 
-/// File and message, how often, why our bytes differ.
+/// File and message, how many times, why our bytes differ.
 const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("422-all-types-get-reply: GETNB reply", 1, UNTYPED_ARRAY),
     ("422-all-types-put-commit-get: COMMIT request", 1, UNTYPED_ARRAY),
@@ -129,7 +129,7 @@ impl Session {
         assert!(reader.into_rest().is_empty());
         let mut ours = hello.encode();
         if hello.release() < Release::new(5, 0, 0) && bytes.len() == ours.len() + 1 {
-            // 4.2 sends one byte of 0 more than it means to; ours is without.
+            // 4.2 sends one zero byte more than it means to; we do not.
             let length = u32::try_from(bytes.len() - 16).unwrap();
             ours[8..12].copy_from_slice(&length.to_ne_bytes());
             ours.push(0);
@@ -216,7 +216,7 @@ impl Session {
         self.compare(title, payload, &body.encode(dialect));
     }
 
-    /// Ranks' values arrive in two forms and at any place; we send one, behind the rest. So the order and form of the
+    /// Ranks' values arrive in two forms and in any order; we send one form, behind the rest. So the order and form of the
     /// values is compared below [`job_data::JobData`], and its content above.
     fn job_data(&mut self, title: &str, payload: &[u8], dialect: Dialect) {
         let mut reader = Reader::new(dialect.format, payload);

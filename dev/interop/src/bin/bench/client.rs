@@ -1,8 +1,8 @@
-//! What the calls of an unmodified libpmix 4.2 cost under each PMIx server.
+//! The cost of an unmodified libpmix 4.2 client's calls under each PMIx server.
 //!
-//! With more ranks than CPUs, the time that one call takes depends on how many others run at the same moment, so on how
-//! early a launcher has started them all. `init-all` does not: from the start of the launcher until the last rank has left
-//! PMIx_Init. The processor time of a rank (`-cpu`), times ranks, by CPUs, is what no server can go below.
+//! With more ranks than CPUs, the time of one call depends on how many others run at the same moment, so on how
+//! early a launcher has started them all. `init-all` does not: it is the time from the start of the launcher until the last rank has left
+//! PMIx_Init. No server can go below the processor time of a rank (`-cpu`), times ranks, divided by CPUs.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Many gets outstanding at once, of keys that nobody has committed yet: what one costs must not grow with their number.
+//! Many gets outstanding at once, of keys not committed yet: the cost of one must not grow with their number.
 
 use std::collections::BTreeMap;
 

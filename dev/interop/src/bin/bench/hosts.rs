@@ -1,5 +1,5 @@
-//! Launches over hosts that are made on this machine, all by the same ssh: starts, ends, output, calls of clients; and what a DVM
-//! that stands already saves.
+//! Launches over hosts simulated on this machine, all by the same ssh: starts, ends, output, calls of clients; and the savings of a
+//! running DVM.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -51,7 +51,7 @@ impl Site {
         self.cluster.host(1)
     }
 
-    /// All hosts with so many slots.
+    /// All hosts, each with the same number of slots.
     fn list(&self, slots: &str) -> String {
         let names: Vec<String> =
             self.cluster.hosts().iter().map(|host| format!("{}{slots}", host.name())).collect();
@@ -72,7 +72,7 @@ impl Site {
                 command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
                 command
             }
-            // What no launcher can go below: one ssh to each other host, side by side.
+            // The lower limit for any launcher: one ssh to each other host, in parallel.
             Launcher::Bare => {
                 let hosts = self.cluster.hosts().iter().skip(1);
                 let logins: String = hosts.map(|host| format!("ssh {} true & ", host.name())).collect();
@@ -102,10 +102,10 @@ impl Site {
     }
 }
 
-/// The arguments of a program, and where it lies for each launcher.
+/// The arguments of a program, and its path for each launcher.
 type Program<'a> = (&'a [&'a str], &'a dyn Fn(Launcher) -> PathBuf);
 
-/// How long whole runs take.
+/// The time of whole runs.
 fn table(title: &str, plan: &Plan, site: &Site, sizes: &[u32], (arguments, program): Program<'_>) {
     let mut rows = Vec::new();
     for &ranks in sizes {
@@ -122,7 +122,7 @@ fn table(title: &str, plan: &Plan, site: &Site, sizes: &[u32], (arguments, progr
     table::print(title, "ms", &rows);
 }
 
-/// One round before those that count: files come into memory.
+/// The first round does not count: it brings files into memory.
 fn rounds(
     plan: &Plan,
     title: &str,
@@ -139,7 +139,7 @@ fn rounds(
     }
 }
 
-/// From the last thing that a rank does to the end of its launcher.
+/// From the last action of a rank to the end of its launcher.
 fn ends(plan: &Plan, site: &Site) {
     let title =
         format!("from the end of 8 ranks over {} hosts to that of the launcher", site.cluster.hosts().len());
@@ -158,7 +158,7 @@ fn ends(plan: &Plan, site: &Site) {
     table::print(&title, "ms", &[("n=8".to_owned(), row)]);
 }
 
-/// Calls that need the other hosts. Hydra has no PMIx.
+/// Calls that involve the other hosts. Hydra has no PMIx.
 fn calls(plan: &Plan, site: &Site) {
     let title = format!("client calls of 8 ranks over {} hosts", site.cluster.hosts().len());
     let mut rows = BTreeMap::<String, Row>::new();
@@ -174,7 +174,7 @@ fn calls(plan: &Plan, site: &Site) {
     table::print(&title, "us", &rows.into_iter().collect::<Vec<_>>());
 }
 
-/// A job in a DVM over all hosts beside the same in a DVM of one host.
+/// A job in a DVM over all hosts, compared with the same in a DVM of one host.
 fn standing(plan: &Plan, site: &Site) {
     let (many, one) = (Dvm::start(site, &site.list(":64")), Dvm::start(site, "n1:64"));
     let mut took = [Vec::new(), Vec::new()];
@@ -195,7 +195,7 @@ fn standing(plan: &Plan, site: &Site) {
     );
 }
 
-/// A DVM that waits for jobs. It is ended when this is dropped.
+/// A DVM that waits for jobs. Dropping this ends it.
 struct Dvm {
     process: Child,
     name: String,
@@ -206,7 +206,7 @@ impl Dvm {
         let mut command = site.px(&["dvm", "start", "--host", hosts]);
         let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("starting a DVM");
         let mut dvm = Dvm { process, name: String::new() };
-        // It says its name when its daemons are there, or ends.
+        // It prints its name when its daemons are up, or ends.
         let mut line = String::new();
         let pipe = dvm.process.stdout.take().expect("a pipe");
         BufReader::new(pipe).read_line(&mut line).expect("reading what it says");
@@ -223,5 +223,5 @@ impl Drop for Dvm {
 }
 
 const FAR_CALLS: [&str; 5] = ["fence", "fence-1KiB", "get-peer-first", "publish-lookup", "event"];
-/// Bytes of a line.
+/// Bytes per line.
 const LINE: u32 = 80;

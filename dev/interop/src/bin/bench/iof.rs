@@ -1,7 +1,7 @@
-//! How launchers forward what ranks write and read: bytes per second, delay of a line, memory when nobody reads.
+//! How launchers forward the ranks' output and input: bytes per second, delay of a line, memory when the output is not read.
 //!
-//! Everything that arrives is checked: faults are printed below the table that they belong to. A plain pipe stands beside the
-//! launchers: the ranks' output through `cat`, which is the least that a forwarder can do.
+//! Everything that arrives is checked: faults are printed below the table that they belong to. A plain pipe is compared with the
+//! launchers: the ranks' output through `cat`, the minimum for any forwarder.
 
 mod delay;
 mod input;
@@ -24,7 +24,7 @@ pub(crate) fn run(plan: &Plan) {
     slow::run(plan);
 }
 
-/// What the ranks run.
+/// The program of the ranks.
 fn program() -> PathBuf {
     bench(Library::Nothing, "stream")
 }
@@ -33,7 +33,7 @@ fn rounds(plan: &Plan) -> usize {
     plan.runs.div_ceil(3)
 }
 
-/// One table's faults, said once each.
+/// The faults of one table, each listed once.
 #[derive(Default)]
 struct Faults(Vec<String>);
 

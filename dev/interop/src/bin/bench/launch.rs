@@ -1,4 +1,4 @@
-//! From the start of the launcher to its end: of programs that do nothing, and of an MPI hello.
+//! The time from the start of the launcher to its end, for programs that do nothing and for an MPI hello.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::table::{self, Row};
 
 pub(crate) fn run(plan: &Plan) {
     table("launch of true", plan, |_| PathBuf::from("/bin/true"), &Launcher::ALL);
-    // Each launcher gets the library that its project belongs to: the programs are the same source.
+    // Each launcher gets the library of its own project; the programs have the same source.
     let hello = |launcher| match launcher {
         Launcher::Hydra => mpi(Library::Mpich, "hello"),
         _ => mpi(Library::OpenMpi4, "hello"),
@@ -27,7 +27,7 @@ fn table(title: &str, plan: &Plan, program: impl Fn(Launcher) -> PathBuf, launch
         let mut lost = Vec::new();
         let mut hung = Vec::new();
         let (began, mut counted) = (Instant::now(), 0);
-        // One round before those that count: files come into memory.
+        // The first round does not count: it brings files into memory.
         for round in 0..=plan.runs {
             if counted >= LEAST_RUNS && began.elapsed() > LONGEST_ROW {
                 break;
@@ -39,7 +39,7 @@ fn table(title: &str, plan: &Plan, program: impl Fn(Launcher) -> PathBuf, launch
                 }
                 let run = silent(launcher.command(ranks, &program(launcher), &[]));
                 if run.code != Some(0) {
-                    // It is not waited for again.
+                    // It is not tried again.
                     hung.extend(run.code.is_none().then_some(launcher));
                     lost.push(format!(
                         "{} {:?}",
@@ -60,6 +60,6 @@ fn table(title: &str, plan: &Plan, program: impl Fn(Launcher) -> PathBuf, launch
     table::print(title, "ms", &rows);
 }
 
-/// Many ranks on few CPUs take seconds to start: then there are fewer runs, but no fewer than these.
+/// Many ranks on few CPUs take seconds to start: then there are fewer runs, but at least these.
 const LONGEST_ROW: Duration = Duration::from_secs(40);
 const LEAST_RUNS: usize = 3;

@@ -1,4 +1,4 @@
-//! The launchers that are compared, and how each is told to start N copies of a program.
+//! The launchers to compare, and how each starts N copies of a program.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ impl Launcher {
         }
     }
 
-    /// A command that runs `ranks` copies of `program`, without asking for more room than there is.
+    /// A command that runs `ranks` copies of `program`, without requiring as many slots.
     pub(crate) fn command(self, ranks: u32, program: &Path, arguments: &[&OsStr]) -> Command {
         self.command_with(&[], ranks, program, arguments)
     }
 
-    /// The same with options of the launcher's own.
+    /// The same with options for the launcher.
     pub(crate) fn command_with(
         self,
         options: &[&str],
@@ -71,7 +71,7 @@ impl Launcher {
     }
 }
 
-/// Both MPI libraries would look for networks for longer than the launch takes.
+/// Both MPI libraries would search for networks for longer than the launch takes.
 fn quick_networks() -> Vec<(&'static str, OsString)> {
     vec![
         ("OMPI_MCA_pml", "ob1".into()),

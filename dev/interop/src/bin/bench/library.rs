@@ -1,11 +1,11 @@
-//! Our `libpmix.so.2` beside Debian's 4.2, with ranks and server on each in turn.
+//! Our `libpmix.so.2` compared with Debian's 4.2, with ranks and server on each in turn.
 //!
-//! The same binaries run in all columns; what differs is the library that its ranks load, and who serves them: `px`, and
-//! Debian's `mpirun` on its own library and on ours. A ratio says how many times less the left one of two takes. The aims
-//! are held against the whole: ranks and server of ours against ranks and server of theirs.
+//! All columns run the same binaries; they differ in the library that the ranks load, and in the server: `px`, or
+//! Debian's `mpirun` on its own library or on ours. A ratio is how many times less time the left one of two takes. The aims
+//! are for the whole: our ranks and server compared with theirs.
 //!
 //! `init` and `finalize` are what a rank of a program sees. With more ranks than CPUs that is mostly other ranks that begin and
-//! end, all at once with one launcher and one by one with another; `-together` is the same without them.
+//! end, all at once with one launcher and one by one with another; `-together` excludes that.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::Plan;
 use crate::launcher::Launcher;
 use crate::measure::{captured, median, metrics_of};
 
-/// Whose library a process loads.
+/// The library that a process loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Side {
     Ours,
     Theirs,
 }
 
-/// Who serves the ranks, and what these load.
+/// The server of the ranks, and the library that it loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Server {
     Px,
@@ -42,7 +42,7 @@ const COLUMNS: [Column; 6] = [
     (Server::Mpirun(Side::Ours), Side::Theirs),
 ];
 
-/// Ratios: those of the ranks' libraries under one server, then the whole.
+/// Ratios: of the ranks' libraries under one server, then of the whole.
 const RATIOS: [(&str, Column, Column); 4] = [
     ("on px", (Server::Px, Side::Ours), (Server::Px, Side::Theirs)),
     ("on mpirun", (Server::Mpirun(Side::Theirs), Side::Ours), (Server::Mpirun(Side::Theirs), Side::Theirs)),
@@ -56,7 +56,7 @@ const WHOLE: (&str, Column, Column) =
 struct Metric {
     name: &'static str,
     unit: &'static str,
-    /// How many times less than theirs.
+    /// The aim: how many times less than theirs.
     aim: Option<f64>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn run(plan: &Plan) {
                     continue;
                 }
                 for (name, values) in metrics_of(&run.stdout) {
-                    // One round before those that count: files come into memory.
+                    // The first round does not count: it brings files into memory.
                     let metric = METRICS.iter().find(|metric| metric.name == name).filter(|_| round > 0);
                     if let (Some(metric), Some(value)) = (metric, median(values)) {
                         samples.entry((metric.name, column)).or_default().push(value);
@@ -137,7 +137,7 @@ fn print(ranks: u32, samples: &BTreeMap<(&str, Column), Vec<f64>>) {
     }
 }
 
-/// Without what only debuggers and linkers read.
+/// Sizes without the sections that only debuggers and linkers read.
 fn sizes_of_files() {
     let directory = new_directory();
     let size = |name: &str, library: PathBuf| {
@@ -187,7 +187,7 @@ fn title((server, ranks): Column) -> String {
     format!("{server}+{}", if ranks == Side::Ours { "ours" } else { "theirs" })
 }
 
-/// Three digits that count.
+/// Three significant digits.
 fn shown(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
@@ -197,5 +197,5 @@ fn shown(value: Option<f64>) -> String {
     }
 }
 
-/// With more of them than this Debian's launcher hangs more often than not.
+/// With more ranks than this Debian's launcher usually hangs.
 const MOST_RANKS: u32 = 64;

@@ -1,10 +1,10 @@
-//! Measures `px` beside other launchers, on this machine, in this hour: `cargo xtask bench`.
+//! Measures `px` and other launchers on this machine, in one session: `cargo xtask bench`.
 //!
-//! Runs are interleaved (A B C A B C), medians are compared, and ratios are printed; a time alone says nothing on a
-//! machine that does other things, too. The peers are Debian's Open MPI `mpirun`, MPICH's `mpiexec.hydra`, and a loop of
-//! posix_spawn and wait, which is the least that anybody can do.
+//! Runs are interleaved (A B C A B C), medians are compared, and ratios are printed; a time alone is meaningless on a
+//! machine that has other work. The peers are Debian's Open MPI `mpirun`, MPICH's `mpiexec.hydra`, and a loop of
+//! posix_spawn and wait, which is the minimum for any launcher.
 
-// A measurement that cannot go on says why and stops.
+// A measurement that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 mod client;
@@ -28,15 +28,15 @@ struct Plan {
     sizes: Vec<u32>,
     runs: usize,
     launches: u32,
-    /// Loads of streams are divided by it.
+    /// Divides the loads of streams.
     scale: u32,
 }
 
-/// What can be measured: one file each.
+/// A subject to measure, with a file of its own.
 struct Subject {
     name: &'static str,
     summary: &'static str,
-    /// Also when nothing is named.
+    /// Also measured when no subject is named.
     usual: bool,
     run: fn(&Plan),
 }

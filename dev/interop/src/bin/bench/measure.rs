@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nothing here takes a tenth of it. Peers are known to hang.
+/// No run here takes a tenth of this. Peers are known to hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Run {
@@ -22,7 +22,7 @@ pub(crate) struct Run {
     pub(crate) stdout: String,
 }
 
-/// Runs a command and throws its output away.
+/// Runs a command and discards its output.
 pub(crate) fn silent(command: Command) -> Run {
     run(command, false)
 }
@@ -57,7 +57,7 @@ fn run(mut command: Command, keep: bool) -> Run {
     Run { began, took, code: status.code().filter(|_| ended), stdout: text }
 }
 
-/// What all ranks printed, by metric.
+/// The output of all ranks, by metric.
 pub(crate) fn metrics_of(text: &str) -> BTreeMap<String, Vec<f64>> {
     let mut metrics: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for line in text.lines() {
@@ -70,7 +70,7 @@ pub(crate) fn metrics_of(text: &str) -> BTreeMap<String, Vec<f64>> {
     metrics
 }
 
-/// The median; `None` of nothing.
+/// The median; `None` without samples.
 pub(crate) fn median(mut samples: Vec<f64>) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
     samples.get(samples.len() / 2).copied()
@@ -80,7 +80,7 @@ pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// What is measured on: without it the numbers mean nothing.
+/// The machine, without which the numbers mean nothing.
 pub(crate) fn machine() -> String {
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();

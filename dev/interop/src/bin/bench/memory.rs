@@ -53,13 +53,13 @@ fn peak(launcher: Launcher, ranks: u32, program: &Path) -> f64 {
     peak as f64
 }
 
-/// KiB that a launcher and its helpers have now.
+/// The current size of a launcher and its helpers, in KiB.
 pub(crate) fn resident(launcher: u32) -> u64 {
     let helpers = children_of(launcher).into_iter().filter(|&pid| is_helper(pid));
     helpers.chain([launcher]).filter_map(|pid| rss_kib(pid).map(|(now, _)| now)).sum()
 }
 
-/// A process that belongs to the launcher and is no rank.
+/// A process that belongs to the launcher and is not a rank.
 fn is_helper(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("hydra_"))
 }

@@ -11,7 +11,7 @@ const RANKS: u32 = 64;
 pub(crate) fn run(plan: &Plan) {
     let (mut hung, mut wrong, mut times) = (0, 0, Vec::new());
     for launch in 0..plan.launches {
-        // One launch in ten has to report a failure.
+        // One launch in ten must report a failure.
         let (program, expected) = if launch % 10 == 9 { ("/bin/false", 1) } else { ("/bin/true", 0) };
         let run = silent(Launcher::Px.command(RANKS, Path::new(program), &[]));
         match run.code {

@@ -1,6 +1,6 @@
-//! What the calls of a tool cost: our library and Debian's, at `px run` and at the launcher of Open MPI 5, each with each.
+//! The cost of a tool's calls: our library and Debian's, at `px run` and at the launcher of Open MPI 5, in all combinations.
 //!
-//! The same binary attaches by the server's pid, asks which jobs there are, has three programs spawned, and leaves.
+//! The same binary attaches by the server's pid, queries the jobs, spawns three programs, and leaves.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(crate) fn run(plan: &Plan) {
             command.arg(server.pid().to_string());
             command.env("TMPDIR", server.tmpdir()).env("LD_LIBRARY_PATH", library);
             let run = captured(command);
-            // PRRTE closes connections of tools that come right behind others.
+            // PRRTE closes connections of tools that follow others closely.
             thread::sleep(BETWEEN);
             if run.code != Some(0) {
                 println!("tools, {column}: ended with {:?}", run.code);
@@ -47,7 +47,7 @@ pub(crate) fn run(plan: &Plan) {
             }
             let mut of_run = metrics_of(&run.stdout);
             for metric in METRICS {
-                // One round before those that count: files come into memory.
+                // The first round does not count: it brings files into memory.
                 let values = of_run.remove(metric).filter(|_| round > 0).unwrap_or_default();
                 samples.entry((metric, column)).or_default().extend(median(values));
             }

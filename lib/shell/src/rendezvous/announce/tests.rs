@@ -36,7 +36,7 @@ fn made_in_the_end(notice: &Notice) -> Announcement {
     }
 }
 
-/// Where nobody listens, and for the moment nobody will.
+/// An address where nothing listens, and for the moment nothing will.
 fn deserted() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
@@ -48,7 +48,7 @@ fn names(dir: &Path) -> Vec<String> {
     all
 }
 
-/// A file like a server's that had this pid.
+/// The content of the file of a server with this pid.
 fn of_pid(pid: u32, address: &str) -> String {
     format!("old.0;tcp4://{address}\n5.0.11\n{pid}\n0:0\nFri Nov 20 16:20:01 2026\n\nlocked\n")
 }
@@ -124,7 +124,7 @@ fn unseen_servers_are_replaced_only_if_certainly_dead() {
     assert!(error.contains("is alive") && error.contains("another container"), "{error}");
     assert_eq!(names(dir.path()), ["pmix.sys.host"]);
     drop(held);
-    // A child that another test has just forked may still have it for a moment.
+    // A child that another test has just forked may still hold the lock for a moment.
     let made = made_in_the_end(&notice());
     for file in made.files() {
         let file = File::open(file).unwrap();
@@ -216,7 +216,7 @@ fn files_of_the_dead_are_replaced_one_by_one() {
     assert_eq!(names(dir.path()), [""; 0]);
 }
 
-/// Only root can make files of others.
+/// Gives the file to another user; only root can.
 fn give_to_nobody(path: &Path) -> bool {
     std::os::unix::fs::lchown(path, Some(65_534), None).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Searches in directories that tests have made.
+//! Searches in directories that the tests create.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant, SystemTime};
@@ -164,7 +164,7 @@ fn files_of_unseen_servers_are_kept() {
         assert!(said.contains(&expected), "{said}");
     }
     drop(held);
-    // A child that another test has just forked may still have it for a moment.
+    // A child that another test has just forked may still hold the lock for a moment.
     let begun = Instant::now();
     while ours.exists() {
         let search = run();

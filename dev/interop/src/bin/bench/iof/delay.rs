@@ -1,4 +1,4 @@
-//! From the write of a line until it can be read behind the launcher.
+//! The time from the write of a line until it can be read from the launcher.
 
 use std::process::Stdio;
 

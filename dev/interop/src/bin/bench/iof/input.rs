@@ -36,7 +36,7 @@ pub(crate) fn run(plan: &Plan) {
     faults.print();
 }
 
-/// What makes every rank read; none where a launcher cannot.
+/// Options with which every rank reads; none if a launcher has no such option.
 fn to_all(launcher: Launcher, ranks: u32) -> Option<&'static [&'static str]> {
     match launcher {
         _ if ranks == 1 => Some(&[]),
@@ -46,7 +46,7 @@ fn to_all(launcher: Launcher, ranks: u32) -> Option<&'static [&'static str]> {
     }
 }
 
-/// From the first byte that a rank read to the end of the last.
+/// From the first byte that a rank read to the end of the last rank.
 fn rate(launcher: Launcher, options: &[&str], ranks: u32, bytes: u64) -> Result<f64, String> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
     let mut stream = Stream::start(launcher, options, ranks, &program(), &["sink"], Stdio::from(theirs));

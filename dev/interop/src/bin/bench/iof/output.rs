@@ -1,4 +1,4 @@
-//! Bytes per second of what ranks write, and lines per second with tags.
+//! Bytes per second of the ranks' output, and lines per second with tags.
 
 use std::process::Stdio;
 use std::time::Instant;
@@ -16,7 +16,7 @@ enum Load {
     Lines {
         ranks: u32,
         count: u64,
-        /// Bytes of one write; 0: each line has its own.
+        /// Bytes per write; 0: one write per line.
         piece: usize,
     },
 }
@@ -69,7 +69,7 @@ fn tags(launcher: Launcher) -> Option<&'static [&'static str]> {
     }
 }
 
-/// MB, or thousands of lines with tags, per second from the first byte to the last, and what was wrong.
+/// MB, or thousands of lines with tags, per second from the first byte to the last, and the fault, if any.
 fn rate(launcher: Launcher, options: &[&str], load: &Load, tagged: bool) -> (f64, Option<String>) {
     let (ranks, arguments) = match load {
         Load::Blocks(bytes) => (1, vec!["blocks".to_owned(), bytes.to_string()]),

@@ -1,4 +1,4 @@
-//! How much a launcher holds while a rank writes as fast as it may and hardly anybody reads.
+//! How much a launcher buffers while a rank writes as fast as it can and its output is hardly read.
 
 use std::process::Stdio;
 use std::thread;
@@ -31,11 +31,11 @@ pub(crate) fn run(plan: &Plan) {
     table::print(&format!("its memory after {seconds} s"), "KiB", &peaks);
 }
 
-/// KiB per second, and KiB at the end, the launcher's helpers included.
+/// KiB per second, and KiB at the end, including the launcher's helpers.
 fn held(launcher: Launcher, piece: usize, time: Duration) -> (f64, f64) {
     let endless = u64::MAX.to_string();
     let mut stream = Stream::start(launcher, &[], 1, &program(), &["blocks", &endless], Stdio::null());
-    // The first bytes say that the rank runs.
+    // The first bytes show that the rank runs.
     stream.next(1);
     thread::sleep(Duration::from_millis(500));
     let (began, before) = (Instant::now(), memory::resident(stream.child.id()));

@@ -1,4 +1,4 @@
-//! One launcher whose standard output is read here, under a deadline.
+//! One launcher with its standard output read here, under a deadline.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// `ranks` copies of a program with these arguments, and options of the launcher's own.
+    /// `ranks` copies of a program with these arguments, and options for the launcher.
     pub(crate) fn start(
         launcher: Launcher,
         options: &[&str],
@@ -45,7 +45,7 @@ impl Stream {
         Stream { child, stdout, buffer: vec![0; 1 << 20], deadline: Instant::now() + PATIENCE }
     }
 
-    /// The next bytes, up to `most`; none at the end, or when it takes too long.
+    /// The next bytes, up to `most`; none at the end, or at the deadline.
     pub(crate) fn next(&mut self, most: usize) -> &[u8] {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).expect("some seconds");
@@ -58,7 +58,7 @@ impl Stream {
         &self.buffer[..count]
     }
 
-    /// `true`: it ended by itself, and well.
+    /// `true`: it ended by itself, successfully.
     pub(crate) fn end(mut self) -> bool {
         let pid = Pid::from_child(&self.child);
         drop(self.stdout);
@@ -70,7 +70,7 @@ impl Stream {
         ended == Some(true)
     }
 
-    /// Not to its end.
+    /// Ends it early.
     pub(crate) fn stop(mut self) {
         let pid = Pid::from_child(&self.child);
         let _ = kill_process_group(pid, Signal::TERM);
@@ -92,5 +92,5 @@ fn ends(child: &mut Child, deadline: Instant) -> Option<bool> {
     }
 }
 
-/// The slowest peer needs a fifth of it. Peers are known to hang.
+/// The slowest peer needs a fifth of this. Peers are known to hang.
 const PATIENCE: Duration = Duration::from_secs(120);
