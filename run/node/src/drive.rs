@@ -1,8 +1,8 @@
 //! The one task that owns a node: it passes events to the node and carries out the node's decisions.
 //!
 //! Events reach it through bounded channels, from tasks that wait when it is busy; it never waits for any of them. A user that does not take reports
-//! holds up only the processes that write what it does not read: streams have their credit, and a connection whose requests cause further reports is
-//! not read from until the user has caught up. Effects are carried out in order, but starting processes takes turns with everything else.
+//! holds up only the processes that write what it does not read: streams have their credit, and a connection that causes further reports is not read
+//! from until the user has caught up. Effects are carried out in order, but starting processes takes turns with everything else.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
@@ -97,7 +97,7 @@ pub(crate) struct Owner<D> {
     files: Written,
     conns: BTreeMap<ConnId, Conn>,
     next_conn: u64,
-    /// Connections whose queue has changed.
+    /// Connections with a changed queue.
     written: BTreeSet<ConnId>,
     /// Connections that are not read from.
     held: BTreeSet<ConnId>,

@@ -81,7 +81,7 @@ impl Session {
         self.warden.pid()
     }
 
-    /// The first process is about to start whose descendants must all end with the session. `is_known`: children that are not orphans.
+    /// Called before the first process that must not leave any descendant behind. `is_known`: children that are not orphans.
     pub(crate) fn before_first_rank(&mut self, is_known: impl Fn(Pid) -> bool) {
         if self.left.is_none() {
             let warden = self.warden.pid();
@@ -169,7 +169,7 @@ pub(crate) fn marker(place: &Place) -> OsString {
     marker
 }
 
-/// Removes everything of a session whose processes are all dead.
+/// Removes everything of a session that has no living process.
 pub(crate) fn clear(place: &Place, lock: &Lock) {
     if let Some(dir) = place.dir_of(lock) {
         cleanup::carry_out_journal(&dir);

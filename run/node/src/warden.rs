@@ -149,7 +149,7 @@ fn guard(watch: &OwnedFd, lock: &Lock, place: &Place, groups: &Groups) -> ! {
     retire_from_the_terminal();
     let [watch, lock, parent] = keep_only([watch.as_fd(), lock.as_fd(), place.parent().as_fd()]);
     let (lock, place) = (Lock::of(lock), place.with_parent(parent));
-    // Sessions whose launcher and warden were both killed.
+    // Sessions that have lost both their launcher and their warden.
     for (abandoned, lock) in place.abandoned() {
         finish(&abandoned, &lock, || 0);
     }

@@ -1,4 +1,4 @@
-//! Words that are values of options: counts, durations and users.
+//! Values of options: counts, durations and users.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(crate) fn signal(word: &str) -> Result<i32, String> {
     number.or_else(named).ok_or_else(|| "expected a signal such as USR1, SIGUSR1 or 10".to_owned())
 }
 
-/// The number of a user. `id` asks the directories of users that this machine knows.
+/// The number of a user. `id` asks the user databases that this machine uses.
 pub(crate) fn user(word: &str) -> Result<u32, String> {
     if let Ok(number) = word.parse() {
         return Ok(number);

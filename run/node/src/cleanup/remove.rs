@@ -96,8 +96,8 @@ pub(crate) struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Removes the directory `name` in `parent` with its contents, whoever owns those. For directories that no other user can have put there. Returns
-    /// whether it is gone.
+    /// Removes the directory `name` in `parent` with its contents, regardless of their owner. For directories that no other user can have put there.
+    /// Returns whether it is gone.
     pub(crate) fn with_everything(parent: &OwnedFd, name: &CStr) -> io::Result<bool> {
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let rules = DirectoryRules { recursive: true, ..DirectoryRules::default() };

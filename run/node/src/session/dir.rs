@@ -23,7 +23,7 @@ pub(crate) struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Makes it in `parent`, whose path is `at`. Fails if it exists.
+    /// Makes it in `parent`, which has the path `at`. Fails if it exists.
     pub(crate) fn make(parent: &OwnedFd, at: &Path, name: &OsStr) -> io::Result<PrivateDir> {
         with_private_umask(|| mkdirat(parent, name, Mode::RWXU))?;
         let dir = PrivateDir::open(parent, at, name)?;
@@ -124,7 +124,7 @@ fn open(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     if is_ours { Ok(fd) } else { Err(io::Error::other("it is a directory that others can change")) }
 }
 
-/// Only we can have put files here, so all of them go, whoever owns them by now.
+/// Only we can have put files here, so all of them go, regardless of their present owner.
 fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match Tree::with_everything(parent, &CString::new(name.as_bytes())?) {
         Ok(true) => Ok(()),
