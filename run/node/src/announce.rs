@@ -27,7 +27,7 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
-    /// Writes what was asked for by name.
+    /// Writes the files that the user asked for by name.
     pub(crate) fn new(notice: Option<Notice>) -> Result<Announcer> {
         let Some(notice) = notice else { return Ok(Announcer::default()) };
         let inside = Notice { system_dir: None, files: Vec::new(), ..notice.clone() };

@@ -8,7 +8,7 @@ use phalanx_dvm::{Effect, Report};
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     reports: VecDeque<Report>,
-    /// What the reports cost that no credit bounds.
+    /// The cost of the reports that no credit bounds.
     cost: usize,
 }
 

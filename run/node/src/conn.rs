@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use crate::listen::Accepted;
 use crate::watched::watched;
 
-/// News of connections.
+/// Events of connections.
 #[derive(Debug)]
 pub(crate) enum ConnEvent {
     Accepted(Accepted),

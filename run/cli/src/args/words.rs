@@ -70,8 +70,8 @@ pub(crate) fn user(word: &str) -> Result<u32, String> {
     number.filter(|_| said.status.success()).ok_or_else(|| "there is no such user".to_owned())
 }
 
-/// Ranks from 0x7fffffff on mean something else in parts of the standard's interface.
 const MOST_SIGNALS: i32 = 64;
+/// Ranks from 0x7fffffff on have other meanings in parts of the standard's interface.
 const MAX_PROCS: u32 = 0x7fff_ffff;
 const MAX_SECONDS: f64 = 100.0 * 366.0 * 86400.0;
 

@@ -94,7 +94,7 @@ impl FromStr for Network {
                 })?;
                 Ok(Network::Block { address, prefix })
             }
-            // Linux allows all but these, and 15 bytes.
+            // Linux allows names of up to 15 bytes without these characters.
             (Err(_), None)
                 if (1..=15).contains(&text.len())
                     && !text.contains(|c: char| c.is_whitespace() || c == ':') =>

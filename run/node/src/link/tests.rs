@@ -267,7 +267,7 @@ fn first_wrong_byte_ends_a_stranger() {
     });
 }
 
-/// A whole link is recorded and played again: neither end believes it.
+/// Data in the same packet as the caller's proof is not lost.
 #[test]
 fn words_that_come_with_the_proof_are_heard() {
     test(async {
@@ -290,6 +290,7 @@ fn words_that_come_with_the_proof_are_heard() {
     });
 }
 
+/// A whole link is recorded and replayed: neither end accepts it.
 #[test]
 fn replay_is_refused() {
     test(async {

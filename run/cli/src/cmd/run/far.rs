@@ -48,7 +48,7 @@ struct Shared {
     /// There is room in the queue, or the job has ended.
     changed: Condvar,
     news: Notify,
-    /// What follows is the rest.
+    /// Notified when `ending` is set.
     ending: Notify,
 }
 
@@ -73,7 +73,7 @@ struct Received {
     pids: BTreeMap<ProcId, u32>,
     /// Jobs that have ended, with the contents of the event.
     ends: Vec<(Nspace, Vec<Info>)>,
-    /// What follows is the rest of the job's output.
+    /// Only the rest of the job's output follows.
     ending: bool,
     /// The signal by which the user has requested the end.
     asked_to_end: Option<i32>,

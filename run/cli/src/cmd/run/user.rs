@@ -364,7 +364,7 @@ impl<'a> User<'a> {
         if self.asked_to_end > 1 { Control::Kill } else { Control::Terminate { signal } }
     }
 
-    /// What comes now is the rest.
+    /// From now on, only the rest of the output follows.
     fn on_ending(&mut self) {
         if self.ending.is_none() {
             self.ending = Some(Instant::now());
