@@ -1,7 +1,7 @@
-//! What the user typed, as a table: `--help`, the man pages and the completions are made from it and from nothing else.
+//! The command line as a table: `--help`, the man pages and the completions are generated from it and from nothing else.
 //!
-//! Nothing here is interpreted beyond its form; [`crate::resolve`] makes requests of it. How a command line of `px run`
-//! is cut into app contexts before clap sees it is in [`split`].
+//! Only the form of words is checked here; [`crate::resolve`] turns them into requests. [`split`] cuts a command line of `px run` into app contexts
+//! before clap sees it.
 
 pub(crate) mod ctl;
 pub(crate) mod dvm;

@@ -1,6 +1,6 @@
-//! Going on without the terminal: this program is started again, in a session of its own, and says when it may be left alone.
+//! Continuing without the terminal: px starts itself again in a session of its own, which reports when it can be left alone.
 //!
-//! Until then its errors go where ours go, and what it says on standard output is handed on: one line, or none if it fails.
+//! Until then its errors go where ours go, and its standard output is passed on: one line, or none if it fails.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::outer;
 
-/// Starts `px` with these arguments in the background. The result is the line that it says when it stands, or its exit code.
+/// Starts `px` with these arguments in the background. Returns the line that it prints once it is up, or its exit code.
 pub(crate) fn start(args: impl IntoIterator<Item = OsString>) -> Result<Result<String, u8>, Failure> {
     let cannot = |e: std::io::Error| Failure::new("cannot go into the background").because(e);
     let px = std::env::current_exe().map_err(cannot)?;
@@ -32,19 +32,19 @@ pub(crate) fn start(args: impl IntoIterator<Item = OsString>) -> Result<Result<S
     Ok(Err(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_FAILURE)))
 }
 
-/// Whether [`start`] has started this process.
+/// Whether this process was started by [`start`].
 pub(crate) fn is_here() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// Leaves the session of the terminal. To be called first by a process that [`start`] has started.
+/// Leaves the session of the terminal. Must be called first in a process that [`start`] has started.
 pub(crate) fn enter() -> Result<(), Failure> {
     rustix::process::setsid()
         .map(drop)
         .map_err(|e| Failure::new("cannot leave the session of the terminal").because(e))
 }
 
-/// Says the line that [`start`] waits for, and lets go of what the terminal has given us.
+/// Prints the line that [`start`] waits for, and lets go of the terminal's descriptors.
 pub(crate) fn stand(line: &str) -> Result<(), Failure> {
     let cannot = |e: std::io::Error| Failure::new("cannot go on in the background").because(e);
     let mut stdout = std::io::stdout().lock();
@@ -55,11 +55,11 @@ pub(crate) fn stand(line: &str) -> Result<(), Failure> {
     rustix::stdio::dup2_stderr(&null).map_err(|e| cannot(e.into()))
 }
 
-/// What is to be said to whoever goes on without us inside of a job: that ends everything that its ranks have started.
+/// A note for users that go to the background inside a job: the job's end also ends everything that its ranks have started.
 pub(crate) fn remark() -> Option<String> {
     let outer = outer::job()?;
     Some(format!("this job ends with job {outer}, a rank of which started it"))
 }
 
-/// In the environment of what runs in the background, and of nothing that it starts.
+/// Set in the environment of the background process, but not of its children.
 const VARIABLE: &str = "PHALANX_IN_BACKGROUND";

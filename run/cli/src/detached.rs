@@ -1,8 +1,9 @@
-//! Jobs that go on without their terminal: what `px run --detach` writes is kept in files until `px attach` has shown it.
+//! Jobs that go on without their terminal: the output of `px run --detach` is kept in files until `px attach` has shown it.
 //!
-//! The files are those of the launcher's standard output and error, as they would have been shown, in a directory that only their
-//! owner can enter, and that is opened once (`place.rs`). A record says whose they are, a second one how the job ended. No rank
-//! waits for a reader, and nothing is lost as long as there is room; what there was no room for is counted, and the job goes on. What nobody comes for is removed in the end. Which bytes are which rank's stands beside them (`ranks.rs`).
+//! The files hold the launcher's standard output and error, as they would have been shown. They lie in a directory that only their owner can enter,
+//! and that is opened once (`place.rs`). One record names the job, a second one how it ended; `ranks.rs` records which bytes are from which rank. No
+//! rank waits for a reader, and nothing is lost as long as there is room. Bytes without room are counted, and the job goes on. Files that are never
+//! fetched are removed in the end.
 
 mod place;
 mod ranks;
@@ -26,25 +27,24 @@ use place::{Place, Reserved, Store};
 pub(crate) use ranks::Noted;
 use ranks::{Reader, Uncopied};
 
-/// The files of one job, where they are written.
+/// The files of one job, on the side of their writer.
 #[derive(Debug)]
 pub(crate) struct Keep {
-    /// Where all this is.
+    /// The directory of all these files.
     dir: PathBuf,
     place: Place,
     command: String,
-    /// Held as long as this process lives. The kernel lets go of it, also if the process is killed, and even if nobody asks what
-    /// became of it. Ranks do not inherit it.
+    /// Held as long as this process lives. The kernel releases it even if the process is killed and never reaped. Ranks do not inherit it.
     _alive: File,
-    /// The output and error of whoever has started us, until they are let go.
+    /// The output and error of the process that started us, until it is released.
     waiting: RefCell<Option<(File, File)>>,
-    /// Why they cannot be.
+    /// Why it cannot be released.
     trouble: RefCell<Option<Failure>>,
-    /// For whoever writes to standard output and error.
+    /// For the writers of standard output and error.
     noted: RefCell<Option<[Noted; 2]>>,
-    /// What could not be kept, if anything.
+    /// Output that could not be kept, if any.
     missing: RefCell<Option<Missing>>,
-    /// Room for telling how the job has ended.
+    /// Space for the record of the job's end.
     end: Reserved,
 }
 
@@ -55,7 +55,7 @@ struct Missing {
 }
 
 impl Keep {
-    /// Makes the files, and puts them in the place of our standard output and error.
+    /// Makes the files, and redirects our standard output and error to them.
     pub(crate) fn open(run: &Run) -> Result<Keep, Failure> {
         let (store, remark) = Store::choose()?;
         if let Some(remark) = remark.filter(|_| !run.voice.quiet) {
@@ -73,7 +73,7 @@ impl Keep {
         let made =
             Made::new(&place, !run.output.file_only).inspect_err(|_| place.remove()).map_err(cannot)?;
         let Made { alive, out, err, noted, end } = made;
-        // Only now: what goes wrong before is told to whoever has started us.
+        // Only now: earlier errors go to the process that started us.
         rustix::stdio::dup2_stdout(&out).map_err(|e| cannot(e.into()))?;
         rustix::stdio::dup2_stderr(&err).map_err(|e| cannot(e.into()))?;
         let words = run.request.apps.iter().flat_map(|app| &app.argv).map(ToString::to_string);
@@ -83,25 +83,25 @@ impl Keep {
         Ok(Keep { dir, place, command, _alive: alive, waiting, trouble, noted, missing, end })
     }
 
-    /// Output cannot be kept any longer. Only the first reason counts.
+    /// Output cannot be kept any longer. The first reason is recorded.
     pub(crate) fn cannot_go_on(&self, error: &io::Error) {
         self.missing.borrow_mut().get_or_insert_with(|| Missing { because: error.to_string(), bytes: 0 });
     }
 
-    /// So many bytes were not kept in the end.
+    /// Records how many bytes were not kept in the end.
     pub(crate) fn misses(&self, bytes: u64) {
         if let Some(missing) = &mut *self.missing.borrow_mut() {
             missing.bytes = bytes;
         }
     }
 
-    /// Where is to be noted which bytes of standard output and of standard error are which rank's, if they have any. Once.
+    /// Where to record the ranks of bytes of standard output and error, if they are kept. Returned once.
     pub(crate) fn take_noted(&self) -> Option<[Noted; 2]> {
         self.noted.take()
     }
 
-    /// The job runs, in so many ranks: says its name to whoever has started us. Only the first time counts. The error is told by
-    /// [`Keep::finish`]: nobody would find the job, so it should end.
+    /// The job runs, with this many ranks: prints its name for the process that started us. Only the first call counts. [`Keep::finish`] reports an
+    /// error: without the name the job could not be found, so it should end.
     pub(crate) fn let_go(&self, nspace: &Nspace, ranks: usize, as_json: bool) -> Result<(), ()> {
         if self.waiting.borrow().is_none() || self.trouble.borrow().is_some() {
             return Ok(());
@@ -128,7 +128,7 @@ impl Keep {
         writeln!(stdout, "{line}").map_err(|e| Failure::new("cannot let go of the terminal").because(e))
     }
 
-    /// The job has ended. If it never ran, whoever has started us still waits, and is told why.
+    /// The job has ended. If it never ran, the process that started us still waits, and gets the reason.
     pub(crate) fn finish(self, code: &Result<u8, Failure>, as_json: bool) {
         let exit_code = code.as_ref().map_or_else(|failure| failure.exit_code, |code| *code);
         if let Some((stdout, stderr)) = self.waiting.take() {
@@ -180,11 +180,11 @@ impl Made {
     }
 }
 
-/// A job that was detached, where it is read.
+/// A detached job, on the side of its reader.
 #[derive(Debug)]
 pub(crate) struct Kept {
     place: Place,
-    /// How many ranks the job has. Of jobs in other launchers' DVMs this is not known.
+    /// How many ranks the job has. Not known for jobs in other launchers' DVMs.
     pub(crate) ranks: Option<u32>,
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn find(nspace: &str) -> Option<Kept> {
         let ranks = record["ranks"].as_u64().and_then(|ranks| u32::try_from(ranks).ok());
         Some((begun, Kept { place, ranks: ranks.filter(|ranks| *ranks > 0) }))
     });
-    // A launcher with the pid of an earlier one may give its job the same name: then that one is meant.
+    // A launcher with the pid of an earlier one may give its job the same name: then the later job is meant.
     let latest = found.max_by_key(|(begun, kept)| (kept.place.is_alive(), *begun));
     latest.map(|(_, kept)| kept)
 }
@@ -209,8 +209,8 @@ impl Kept {
         [OUT_RANKS, ERR_RANKS].iter().all(|end| self.place.has(end))
     }
 
-    /// Shows what is kept, of all ranks or of `only` these, from the start or from now on, until the job has ended. The result is its
-    /// exit code. What has been shown to its end is removed, if it was all.
+    /// Shows the kept output, of all ranks or of `only` these, from the start or from now on, until the job has ended. Returns its exit code. Removes
+    /// the files if everything was shown to the end.
     pub(crate) fn show(
         &self,
         since_start: bool,
@@ -236,14 +236,14 @@ impl Kept {
             }
         };
         loop {
-            // In this order: whoever has ended has said so before, and what was written before the end is there then.
+            // In this order: a launcher records its end before it dies, and everything it wrote before the end is visible then.
             let alive = self.place.is_alive();
             let end = self.place.read("end");
             let copied = out
                 .copy(&mut io::stdout().lock())
                 .and_then(|some| Ok(some | err.copy(&mut io::stderr().lock())?));
             let some = match copied {
-                // Whoever reads it has enough. The rest stays for others.
+                // The reader has enough. The rest stays for others.
                 Err(Uncopied::Unwritten(error)) if error.kind() == ErrorKind::BrokenPipe => {
                     return Ok(EXIT_SIGPIPE);
                 }
@@ -286,7 +286,7 @@ impl Kept {
         Failure::new(format!("px, pid {}, was killed while it ran the job", self.place.pid()))
     }
 
-    /// The launcher.
+    /// The launcher's pid.
     pub(crate) fn pid(&self) -> u32 {
         self.place.pid()
     }
@@ -296,7 +296,7 @@ fn exit_code(end: &Value) -> u8 {
     end["exit_code"].as_u64().and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_FAILURE)
 }
 
-/// What the end's record says of output that was not kept.
+/// A message on output that was not kept, from the end's record.
 fn missing(end: &Value) -> Option<String> {
     let (bytes, because) = (end["missing"].as_u64()?, end["because"].as_str()?);
     Some(format!("the last {bytes} bytes of the job's output are missing: {because}"))
@@ -306,7 +306,7 @@ fn cannot_keep(dir: &Path, because: impl fmt::Display) -> Failure {
     Failure::new(format!("cannot keep output in '{}'", dir.display())).because(because)
 }
 
-/// How soon output is seen.
+/// How often the files are checked for new output.
 const PAUSE: Duration = Duration::from_millis(20);
 const OUT_RANKS: &str = "out.ranks";
 const ERR_RANKS: &str = "err.ranks";

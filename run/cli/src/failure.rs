@@ -1,10 +1,10 @@
-//! Why px cannot do what it was asked: what was being done, to what, why it failed, and what would help.
+//! Why px cannot do what it should: the operation and its object, why it failed, and what would help.
 //!
 //! Every part of px returns this one type; [`crate::render::hint`] prints it, as text or as JSON.
 
 use std::fmt;
 
-/// An error for a person. Ends px with `exit_code`.
+/// An error for the user. Ends px with `exit_code`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) exit_code: u8,
@@ -15,7 +15,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What a node says: it may end in lines of hints.
+    /// From a node's message, which may end in lines of hints.
     pub(crate) fn told(text: &str) -> Failure {
         let mut lines = text.lines();
         let failure = Failure::new(lines.next().unwrap_or_default());
@@ -25,7 +25,7 @@ impl Failure {
         })
     }
 
-    /// Something could not be done.
+    /// An operation failed.
     pub(crate) fn new(message: impl Into<String>) -> Failure {
         Failure { exit_code: EXIT_FAILURE, message: message.into(), causes: Vec::new(), hints: Vec::new() }
     }
@@ -65,13 +65,13 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Something failed that is no fault of the command line.
+/// A failure that is no fault of the command line.
 pub(crate) const EXIT_FAILURE: u8 = 1;
-/// Whoever reads our output has left, as a shell tells it of a program that SIGPIPE has ended.
+/// The reader of our output has left: the code that shells report for a program ended by SIGPIPE.
 pub(crate) const EXIT_SIGPIPE: u8 = 128 + 13;
 /// Our terminal was hung up.
 pub(crate) const EXIT_SIGHUP: u8 = 128 + 1;
 /// The command line was wrong.
 pub(crate) const EXIT_USAGE: u8 = 2;
-/// As timeout(1) does: what was waited for has not come.
+/// As with timeout(1): the awaited event has not come.
 pub(crate) const EXIT_TIMEOUT: u8 = 124;

@@ -1,5 +1,5 @@
-//! The end of whoever has started us: `PMIX_KEEPALIVE_PIPE` names the end of a pipe that it holds open for as long as it lives, and a
-//! connection back to it (`origin.rs`) is lost then. Either counts: OpenPMIx's library leaks its end of the pipe to us, which keeps it open.
+//! Notices the end of the process that started us: it holds the other end of the pipe in `PMIX_KEEPALIVE_PIPE` open for as long as it lives, and a
+//! connection back to it (`origin.rs`) is lost at its end. Either counts: OpenPMIx's library leaks its end of the pipe to us, which keeps it open.
 
 use std::io::ErrorKind;
 
@@ -7,7 +7,7 @@ use tokio::net::unix::pipe::{OpenOptions, Receiver};
 
 use crate::origin::Origin;
 
-/// What shows that they live, until it has ended.
+/// The signs of life of that process, until it has ended.
 #[derive(Debug)]
 pub(crate) struct Keepalive<'a> {
     pipe: Option<Receiver>,
@@ -15,15 +15,15 @@ pub(crate) struct Keepalive<'a> {
 }
 
 impl Keepalive<'_> {
-    /// A number that names no pipe of ours keeps nobody alive.
+    /// A number of no pipe of ours is ignored.
     pub(crate) fn of_environment(origin: Option<&Origin>) -> Keepalive<'_> {
         let number = std::env::var("PMIX_KEEPALIVE_PIPE").ok().and_then(|word| word.parse::<u32>().ok());
-        // Opened anew, so that its flags are ours alone.
+        // Opened anew, to have flags of its own.
         let open = |fd| OpenOptions::new().open_receiver(format!("/proc/self/fd/{fd}")).ok();
         Keepalive { pipe: number.and_then(open), origin }
     }
 
-    /// Ends once, when they are gone; never if nothing shows that.
+    /// Returns once, when that process is gone; never without any sign of life.
     pub(crate) async fn lost(&mut self) {
         tokio::select! {
             () = closed(self.pipe.as_ref()) => {}
@@ -40,7 +40,7 @@ async fn gone(origin: Option<&Origin>) {
     }
 }
 
-/// Until the other end of the pipe has been closed.
+/// Waits until the other end of the pipe is closed.
 async fn closed(pipe: Option<&Receiver>) {
     let Some(pipe) = pipe else { return std::future::pending().await };
     loop {

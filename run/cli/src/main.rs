@@ -1,6 +1,6 @@
 //! `px`: the launcher, the daemons and the tools of Phalanx in one binary.
 //!
-//! This file only finds out who is meant; each command is a file in [`cmd`].
+//! This file only chooses the command; each command is a file in [`cmd`].
 #![forbid(unsafe_code)]
 
 mod args;
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Calls it on a stack that is large enough, whatever the limit is for that of a program's first thread.
+/// Calls `start` on a stack that is large enough, whatever the limit for the first thread's stack is.
 fn roomy(start: fn() -> u8) -> Result<u8, Failure> {
     let limit = getrlimit(Resource::Stack).current;
     if limit.is_none_or(|limit| limit >= ENOUGH_STACK as u64) {
@@ -49,7 +49,7 @@ fn roomy(start: fn() -> u8) -> Result<u8, Failure> {
     let cannot = || Failure::new("cannot get a stack of 8 MiB, and that of this process may have less");
     let thread = std::thread::Builder::new().stack_size(ENOUGH_STACK).spawn(start);
     let thread = thread.map_err(|error| cannot().because(error).hint("see 'ulimit -s' and 'ulimit -v'"))?;
-    // It has said why.
+    // The panic has printed its reason.
     Ok(thread.join().unwrap_or(EXIT_PANIC))
 }
 
@@ -64,7 +64,7 @@ fn start() -> u8 {
 }
 
 fn px(mut args: Vec<OsString>) -> u8 {
-    // `px help run` is what people try first.
+    // `px help run` is what users try first.
     if args.first().is_some_and(|word| word == "help") {
         args.remove(0);
         args.push("--help".into());
@@ -142,5 +142,5 @@ fn refused(refusal: Refusal, as_json: bool) -> u8 {
 }
 
 const ENOUGH_STACK: usize = 8 << 20;
-/// What Rust's programs exit with after a panic.
+/// The exit code of Rust programs after a panic.
 const EXIT_PANIC: u8 = 101;

@@ -1,6 +1,6 @@
-//! Whoever has started this launcher and waits for it: `PMIX_LAUNCHER_RNDZ_URI` names their address, and we connect back.
+//! The process that started this launcher and waits for it: `PMIX_LAUNCHER_RNDZ_URI` has its address, and we connect back.
 //!
-//! Jobs in somebody else's DVM need none of this: their `px run` is a tool, whose library does the same.
+//! Jobs in another process's DVM need none of this: their `px run` is a tool, and its library does the same.
 
 use pmix::{Event, Info, Range, Status, Tool, Value, Verdict, keys};
 use tokio::sync::watch;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::failure::Failure;
 use crate::tool;
 
-/// The connection, for as long as this launcher lives. None: nobody waits.
+/// The connection, for as long as this launcher lives. None: no process waits for us.
 #[derive(Debug)]
 pub(crate) struct Origin(Option<Back>);
 
@@ -19,7 +19,7 @@ struct Back {
 }
 
 impl Origin {
-    /// To be called when the warden has been forked: a connection has threads.
+    /// Must be called after the warden was forked: a connection has threads.
     pub(crate) fn of_environment() -> Result<Origin, Failure> {
         let uri = std::env::var("PMIX_LAUNCHER_RNDZ_URI").ok().filter(|uri| !uri.is_empty());
         let Some(uri) = uri else { return Ok(Origin(None)) };
@@ -30,14 +30,14 @@ impl Origin {
         })
     }
 
-    /// Ends when they are gone; never if nobody waits.
+    /// Returns when that process is gone; never without a connection.
     pub(crate) async fn lost(&self) {
         let Some(back) = &self.0 else { return std::future::pending().await };
-        // The connection is never dropped before us.
+        // The connection lives as long as `self`.
         let _ = back.is_lost.clone().wait_for(|is_lost| *is_lost).await;
     }
 
-    /// Tells them that we take commands, and where.
+    /// Announces to that process that we take commands, and where.
     pub(crate) fn ready(&self, nspace: &str, uri: &str) {
         let Some(Back { tool, .. }) = &self.0 else { return };
         let info = [
@@ -60,7 +60,7 @@ impl Back {
             lost.send_replace(true);
             Verdict { status: Status::SUCCESS, results: Vec::new() }
         })?;
-        // They may have gone before anybody listened.
+        // The connection may have been lost before the handler was registered.
         if !tool.is_connected() {
             tell.send_replace(true);
         }

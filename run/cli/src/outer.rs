@@ -1,16 +1,16 @@
-//! The job in which this launcher runs, if a rank of one has started it: whether it is that job which ends us.
+//! The job in which this launcher runs, if it was started by a rank: whether the end of that job ends us.
 
 use std::fs;
 
-/// The job whose daemon has sent us SIGTERM: with it ends the rank that has started us. None if somebody else has, or something of that
-/// job itself.
+/// The job that ends us: its daemon has sent SIGTERM because it ends the rank that started us. None if SIGTERM is from another process, or from one
+/// of that job itself.
 pub(crate) fn job_that_ends_us() -> Option<String> {
     let job = job()?;
     let sender = phalanx_node::terminated_by()?;
     (descends_from(sender) && !is_of(sender, &job)).then_some(job)
 }
 
-/// The job a rank of which has started this px.
+/// The job of the rank that started this px, if any.
 pub(crate) fn job() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|job| !job.is_empty())
 }
@@ -34,5 +34,5 @@ fn is_of(pid: u32, job: &str) -> bool {
 }
 
 const VARIABLE: &str = "PHALANX_JOB";
-/// A tree of processes is less deep.
+/// More than any tree of processes is deep.
 const MOST: usize = 4096;

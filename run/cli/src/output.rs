@@ -1,8 +1,8 @@
-//! What the ranks write, on its way to where the user wants it.
+//! The output of the ranks, on its way to where the user wants it.
 //!
-//! Bytes come in as the node reports them; the core's [`Lines`] keep ranks apart, its formatter dresses lines, [`FileSet`]s and the
-//! node's [`Sink`]s take what results. Nothing here waits except [`Output::flush`]; whoever feeds it must not feed more while
-//! [`Output::is_full`], so that a slow reader of px slows the ranks down instead of filling px.
+//! Bytes arrive as the node reports them; the core's [`Lines`] keep ranks apart, its formatter dresses lines, [`FileSet`]s and the node's [`Sink`]s
+//! take the result. Nothing here waits except [`Output::flush`]. The caller must not add more while [`Output::is_full`], so that a slow reader of px
+//! slows the ranks down instead of filling px.
 
 pub(crate) mod plan;
 
@@ -31,34 +31,34 @@ pub(crate) struct Output {
     context: Context,
     /// Standard output, and standard error unless both are the same file or the form is one document.
     lanes: Vec<Lane>,
-    /// Standard error for px's own words, where no lane has it.
+    /// Standard error for px's own messages, if no lane has it.
     own: Option<Sink>,
-    /// Those of the job that px started, and those of jobs that have their own.
+    /// Files of the job that px started, and of other jobs that have their own.
     files: Option<FileSet>,
     others: BTreeMap<Nspace, FileSet>,
     began: Instant,
-    /// What went wrong with files that are no more.
+    /// The first error of files that were closed.
     trouble: Option<Failure>,
-    /// Who wrote first.
+    /// The process that wrote first.
     first: Option<ProcId>,
-    /// What stands before the first line has been written.
+    /// Whether the beginning of the document has been written.
     opened: bool,
-    /// Nobody reads along: what cannot be written is counted.
+    /// Output goes to files: what cannot be written is counted.
     is_kept: bool,
 }
 
-/// What formatting needs to know.
+/// What the formatter needs to know.
 #[derive(Debug)]
 struct Context {
     style: Style,
-    /// By rank of the job.
+    /// The host of each rank of the job.
     hosts: Vec<Arc<str>>,
     rank_width: usize,
     /// The number of the job that px started.
     first_job: u32,
-    /// Jobs that processes have started, as far as there is something to say of them.
+    /// Spawned jobs with a style or hosts of their own.
     spawned: BTreeMap<Nspace, Spawned>,
-    /// Of processes that have written, if they are to be shown.
+    /// Pids of processes that have written, if pids are shown.
     pids: BTreeMap<ProcId, u32>,
 }
 
@@ -68,13 +68,13 @@ struct Spawned {
     hosts: Vec<Arc<str>>,
 }
 
-/// Streams that must not mix, because a reader sees them together.
+/// Streams that must not mix, because one reader sees them together.
 #[derive(Debug)]
 struct Lane {
     lines: Lines,
-    /// Where [`Segment`]s go, by channel. None once its reader is gone.
+    /// Destinations of [`Segment`]s, by channel. None once its reader is gone.
     sinks: [Option<Sink>; 2],
-    /// If it is to be known later whose they were.
+    /// Records the ranks of bytes, if that is wanted.
     noted: [Option<Noted>; 2],
     /// Both channels go to the first sink.
     merged: bool,
@@ -83,7 +83,7 @@ struct Lane {
 }
 
 impl Output {
-    /// To the standard output and standard error of px, for a job of `ranks` ranks if that is known already.
+    /// Output to px's standard output and standard error, for a job of `ranks` ranks if that is known already.
     pub(crate) fn new(style: Style, ranks: Option<u32>) -> Output {
         let solo = style.raw || (ranks == Some(1) && !style.marks_lines());
         let (stdout, stderr) = (Sink::stdout(), Sink::stderr());
@@ -112,7 +112,7 @@ impl Output {
         let mut own = None;
         match merged {
             false => lanes.push(lane([None, Some(stderr)], on_stderr)),
-            // What one reader sees has one order, so it has one buffer; but a document holds nothing else.
+            // What one reader sees needs one order and so one buffer; but a document must hold nothing else.
             true if one_reader && !style.is_document() => {}
             true => own = Some(stderr),
         }
@@ -131,12 +131,12 @@ impl Output {
         Output { context, lanes, own, files, others, began, trouble, first, opened: false, is_kept: false }
     }
 
-    /// Standard output and standard error are files of ours, to be read later. What these cannot take is counted as undelivered.
+    /// Standard output and standard error are files of ours, for later reading. What cannot be written to them is counted as undelivered.
     pub(crate) fn keep(&mut self) {
         self.is_kept = true;
     }
 
-    /// The job's name, and where each rank runs, by rank.
+    /// The job's name, and the host of each rank.
     pub(crate) fn set_job(&mut self, nspace: &Nspace, hosts: Vec<Arc<str>>) {
         self.context.first_job = number(nspace).unwrap_or(1);
         self.context.rank_width = digits(u32::try_from(hosts.len()).unwrap_or(u32::MAX));
@@ -147,7 +147,7 @@ impl Output {
         self.context.hosts.len()
     }
 
-    /// Notes from now on which bytes of standard output and standard error, which are files, are which rank's.
+    /// Records from now on which bytes of standard output and standard error, which are files, are from which rank.
     pub(crate) fn note_ranks(&mut self, noted: [Noted; 2]) {
         for (number, noted) in noted.into_iter().enumerate() {
             let lane = self.lanes.iter_mut().find(|lane| lane.sinks[number].is_some());
@@ -157,7 +157,7 @@ impl Output {
         }
     }
 
-    /// A job that a process has started, and what was said of its output. `elsewhere`: somebody else shows it.
+    /// Adds a spawned job, with the output directives of its spawn. `elsewhere`: a tool shows its output.
     pub(crate) fn add_job(
         &mut self,
         nspace: &Nspace,
@@ -169,7 +169,7 @@ impl Output {
         let bad = |bad: format::BadPattern| Failure::new(format!("output of job {nspace}")).because(bad);
         let mut style = own.clone().overlaid(info).map_err(bad)?;
         if own.is_document() {
-            // It goes into the same document.
+            // Its output goes into the same document.
             style.form = own.form;
         }
         style.file_only |= elsewhere;
@@ -184,7 +184,7 @@ impl Output {
         Ok(())
     }
 
-    /// Whether output of this job goes to files of its own.
+    /// Whether this job's output goes to files of its own.
     pub(crate) fn has_files_of(&self, nspace: &Nspace) -> bool {
         self.others.contains_key(nspace)
     }
@@ -211,7 +211,7 @@ impl Output {
         );
     }
 
-    /// Whole lines that do not come out of the stream but are to be read where it is read.
+    /// Whole lines that are not part of the stream but are shown in its place.
     pub(crate) fn aside(&mut self, now: Instant, stream: &Stream, text: &[u8]) {
         let now = self.time(now);
         self.step(
@@ -233,7 +233,7 @@ impl Output {
         );
     }
 
-    /// Says something of px's own on standard error, on lines of its own.
+    /// Prints a message of px on standard error, on lines of its own.
     pub(crate) fn say(&mut self, text: &str) {
         self.say_over(text);
         self.say_over("\n");
@@ -261,7 +261,7 @@ impl Output {
         }
     }
 
-    /// Time has passed: shows prompts, ends waiting.
+    /// Shows prompts and ends waits that are due.
     pub(crate) fn tick(&mut self, now: Instant) {
         let now = self.time(now);
         for lane in &mut self.lanes {
@@ -272,13 +272,13 @@ impl Output {
         }
     }
 
-    /// When [`Output::tick`] is wanted.
+    /// When [`Output::tick`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let first = self.lanes.iter().filter_map(|lane| lane.lines.deadline()).min()?;
         Some(self.began + first.since(Time::default()))
     }
 
-    /// Nothing more comes: lets everything that is held go.
+    /// Nothing more comes: releases everything that is held back.
     pub(crate) fn finish(&mut self) {
         self.each_lane(|lines, emit| lines.finish(emit));
         let marked = self.context.style.marks_lines();
@@ -296,13 +296,13 @@ impl Output {
         self.files.iter_mut().chain(self.others.values_mut()).for_each(FileSet::finish);
     }
 
-    /// Whether px speaks to a terminal.
+    /// Whether px's messages go to a terminal.
     pub(crate) fn has_person(&self) -> bool {
         let voice = self.own.as_ref().or_else(|| self.lanes.last()?.sinks().last());
         voice.is_some_and(Sink::is_terminal)
     }
 
-    /// Whether so much waits for px's readers that no more should come.
+    /// Whether so much waits for px's readers that no more should be added.
     pub(crate) fn is_full(&self) -> bool {
         self.sinks().any(is_full) || self.files_pending() >= MOST_PENDING
     }
@@ -311,20 +311,19 @@ impl Output {
         self.sinks().all(|sink| sink.pending() == 0) && self.files_pending() == 0
     }
 
-    /// What readers of files that are pipes have not taken.
+    /// Bytes that readers of pipes among the files have not taken.
     fn files_pending(&self) -> usize {
         self.files.as_ref().map_or(0, FileSet::pending)
     }
 
-    /// Writes what waits. May be dropped at any time: nothing is lost or written twice. After an error that descriptor
-    /// is not written to any more.
+    /// Writes what waits. May be cancelled at any time: nothing is lost or written twice. After an error that descriptor is no longer written to.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         let after_error = if self.is_kept { AfterError::Count } else { AfterError::Drop };
         self.lanes.iter_mut().try_for_each(|lane| lane.write_notes(after_error))?;
         let places = self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]);
         let mut waiting = places.filter(|place| place.as_ref().is_some_and(|sink| sink.pending() > 0));
         let files = flush_files(self.files.as_mut());
-        // There are two, standard output and standard error: whoever does not read the one may read the other.
+        // At most two, standard output and standard error: a reader that blocks one must not block the other.
         match (waiting.next(), waiting.next()) {
             (None, _) => files.await,
             (Some(one), None) => tokio::try_join!(flush(one, after_error), files).map(drop),
@@ -334,14 +333,14 @@ impl Output {
         }
     }
 
-    /// What comes is the last. Pipes may hold more of it than of what went before.
+    /// The last output follows. Enlarges pipes to hold more of it.
     pub(crate) fn make_room(&self) {
         self.sinks().filter(|sink| sink.pending() > 0).for_each(Sink::make_room);
     }
 
-    /// When the first reader will have taken nothing for so long, since this moment at the earliest.
+    /// When the first reader will have taken nothing for `patience`, counted from `since` at the earliest.
     pub(crate) fn patience_over(&self, since: Instant, patience: Duration) -> Option<Instant> {
-        // What has just come to wait has not been tried yet.
+        // Data that has just been added has not been tried yet.
         let waiting = self.sinks().filter(|sink| sink.pending() > 0);
         let idle = waiting.map(|sink| sink.idle_since().unwrap_or_else(Instant::now));
         let of_files = self.files.as_ref().and_then(FileSet::idle_since);
@@ -355,13 +354,13 @@ impl Output {
         self.files.iter_mut().for_each(|files| files.give_up(idle_since));
     }
 
-    /// How many bytes readers that were given up have not taken.
+    /// How many bytes were not taken by readers that were given up.
     pub(crate) fn undelivered(&self) -> u64 {
         let of_files = self.files.as_ref().map_or(0, FileSet::undelivered);
         self.sinks().map(Sink::undelivered).sum::<u64>() + of_files
     }
 
-    /// The first thing that went wrong with a file.
+    /// The first error of a file.
     pub(crate) fn take_trouble(&mut self) -> Option<Failure> {
         let mut sets = self.files.iter_mut().chain(self.others.values_mut());
         self.trouble.take().or_else(|| sets.find_map(FileSet::take_trouble).map(unwritten))
@@ -427,7 +426,7 @@ impl Context {
             Some(job) => (&job.hosts, digits(u32::try_from(job.hosts.len()).unwrap_or(u32::MAX))),
             None => (&self.hosts, self.rank_width),
         };
-        // Of jobs in somebody else's DVM one hears before their places are known.
+        // Output of jobs in another process's DVM may arrive before their map.
         let is_known = job == 1 || self.spawned.contains_key(&proc.nspace);
         let host = hosts.get(proc.rank.0 as usize).filter(|_| is_known).map(|host| &**host);
         Source { stream, host, pid: self.pids.get(proc).copied(), job: Some(job), rank_width }
@@ -453,7 +452,7 @@ impl Lane {
                 Segment::Text { bytes, starts, .. } => {
                     format::append(buffer, style, &source, bytes, starts, now);
                 }
-                // What ranks write is theirs: without marks only they end lines.
+                // Ranks' output stays unchanged: without marks, only the ranks end lines.
                 Segment::Break { aside, .. } if aside || style.marks_lines() => buffer.push(b'\n'),
                 Segment::Break { .. } => {}
             }
@@ -464,7 +463,7 @@ impl Lane {
         });
     }
 
-    /// Ends the open line for the rank that has not.
+    /// Ends the line that its rank has left open.
     fn end_line(&mut self) {
         let number = self.last as usize;
         let Some(sink) = &mut self.sinks[number] else { return };
@@ -475,7 +474,7 @@ impl Lane {
         }
     }
 
-    /// Before the bytes that they are about, which without them are not written either.
+    /// Writes the records before their bytes; if that fails, the bytes are not written either.
     fn write_notes(&mut self, after_error: AfterError) -> io::Result<()> {
         for (place, noted) in self.sinks.iter_mut().zip(&mut self.noted) {
             if let (Some(sink), Some(notes)) = (&*place, &mut *noted)
@@ -500,7 +499,7 @@ impl Lane {
     }
 }
 
-/// Whether so much waits for its reader that no more should come.
+/// Whether so much waits for its reader that no more should be added.
 fn is_full(sink: &Sink) -> bool {
     sink.pending() >= MOST_PENDING
 }
@@ -514,7 +513,7 @@ async fn flush(place: &mut Option<Sink>, after_error: AfterError) -> io::Result<
     written
 }
 
-/// The file that all ranks write to, if it is there and is a pipe, must have a reader now.
+/// If all ranks write to one file that is a pipe, the pipe must have a reader now.
 pub(crate) fn open_pipe(style: &Style) -> Result<Option<Outlet>, Failure> {
     let Some(path) = style.files.as_ref().and_then(Files::only) else { return Ok(None) };
     let path = Path::new(OsStr::from_bytes(path));
@@ -522,10 +521,10 @@ pub(crate) fn open_pipe(style: &Style) -> Result<Option<Outlet>, Failure> {
     Outlet::open(path).map_err(|error| cannot().because(error))
 }
 
-/// How soon a reader of a pipe that was full is tried again.
+/// How often a pipe that was full is retried.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Until readers of files that are pipes have taken all.
+/// Waits until readers of pipes among the files have taken everything.
 async fn flush_files(mut files: Option<&mut FileSet>) -> io::Result<()> {
     while let Some(files) = files.as_mut().filter(|files| files.pending() > 0) {
         files.retry();
@@ -536,7 +535,7 @@ async fn flush_files(mut files: Option<&mut FileSet>) -> io::Result<()> {
     Ok(())
 }
 
-/// What becomes of all that is still to go to a descriptor that is not written to any more.
+/// What happens to the rest for a descriptor that is no longer written to.
 #[derive(Clone, Copy, Debug)]
 enum AfterError {
     Drop,
@@ -561,14 +560,14 @@ fn number(nspace: &Nspace) -> Option<u32> {
     nspace.as_str().rsplit_once('@')?.1.parse().ok()
 }
 
-/// Of the highest rank of so many.
+/// The digits of the highest of this many ranks.
 fn digits(ranks: u32) -> usize {
     ranks.saturating_sub(1).max(1).ilog10() as usize + 1
 }
 
-/// Longer than a program needs between two pieces of one line, shorter than a person notices.
+/// Longer than a program needs between two pieces of one line, shorter than a user notices.
 const PROMPT_AFTER: Duration = Duration::from_millis(50);
-/// When a program reads along, a line is rather late than in pieces.
+/// For programs that read the output, a late line is better than pieces.
 const PIECE_AFTER: Duration = Duration::from_millis(500);
 const PATIENCE_ON_TERMINAL: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,8 +1,7 @@
-//! From what was typed to what is meant: a [`RunLine`] becomes a [`Run`].
+//! From the typed words to their meaning: a [`RunLine`] becomes a [`Run`].
 //!
-//! Everything that can be said about a command line without starting anything is said here: words that are no policy,
-//! files that are no hostfiles, options that contradict each other. The map itself is made later, by the node or by
-//! `--dry-run`, from the same request.
+//! Every error that can be found in a command line without starting anything is found here: words that are no policy, files that are no hostfiles,
+//! options that contradict each other. The map itself is made later, by the node or by `--dry-run`, from the same request.
 
 mod agent;
 mod allocation;
@@ -53,11 +52,11 @@ pub(crate) struct Run {
     pub(crate) topology_root: PathBuf,
     /// How tools reach this launcher.
     pub(crate) serve: Serve,
-    /// The server whose DVM is to run the job.
+    /// The server of the DVM that runs the job.
     pub(crate) far: Option<ServerArgs>,
-    /// The hosts of a DVM of its own.
+    /// The hosts of a DVM of the job's own.
     pub(crate) hosts: Hosts,
-    /// Remarks that are no errors.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
     /// The MPI library that a program is linked with, if one is.
     pub(crate) mpi: Option<String>,
@@ -67,11 +66,11 @@ pub(crate) struct Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Serve {
     pub(crate) reach: Reach,
-    /// Where somebody waits for its address.
+    /// Files for its address.
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// How much px itself says, and in which form.
+/// How much px itself prints, and in which form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Voice {
     pub(crate) json: bool,
@@ -145,13 +144,13 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
     })
 }
 
-/// Whoever has started us as the launcher of others may wait for our address, too.
+/// A process that started us as its launcher may wait for our address, too.
 pub(crate) fn serve(args: &ServeArgs, here: &Here) -> Serve {
     let reach = args.remote_connections.map_or(Reach::Node, Reach::Network);
     Serve { reach, files: rendezvous_file(here).into_iter().chain(args.report_uri.clone()).collect() }
 }
 
-/// The file that whoever has started us has named for our address, or for that of a server that is there already.
+/// The file that the process which started us has named, for our address or for that of an existing server.
 fn rendezvous_file(here: &Here) -> Option<PathBuf> {
     let value = |name: &&str| here.env.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     RENDEZVOUS_FILE.iter().find_map(value).map(PathBuf::from)
@@ -195,7 +194,7 @@ fn policy(job: &JobArgs) -> Result<Policy, Failure> {
     Ok(policy)
 }
 
-/// Who reads standard input, and what they read.
+/// The ranks that read standard input, and its source.
 fn stdin(word: Option<&OsString>, apps: &[AppArgs]) -> Result<(StdinTarget, StdinSource), Failure> {
     let Some(word) = word else { return Ok((StdinTarget::default(), StdinSource::Inherited)) };
     match word.as_bytes() {
@@ -228,7 +227,7 @@ fn app_spec(app: &AppArgs, here: &Here, notes: &mut Vec<String>) -> Result<AppSp
         return Err(Failure::usage("the name of the program is empty"));
     }
     let mut argv: Vec<Text> = app.argv.iter().map(|arg| Text::from_bytes(arg.as_bytes())).collect();
-    // A px that is not in PATH can still run `px hello`; one that is runs no other px by accident.
+    // `px hello` must run this px, even if PATH has none or another one.
     if let (Some(program), Some(px)) = (argv.first_mut().filter(|name| **name == *"px"), &here.px) {
         *program = Text::from_bytes(px.as_os_str().as_bytes());
     }
@@ -250,7 +249,7 @@ fn text(path: &Path) -> Text {
     Text::from_bytes(path.as_os_str().as_bytes())
 }
 
-/// As the standard names the variable, and as OpenPMIx does.
+/// The variable by its name in the standard and in OpenPMIx.
 const RENDEZVOUS_FILE: [&str; 2] = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
 
 #[cfg(test)]

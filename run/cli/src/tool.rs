@@ -1,4 +1,4 @@
-//! The way from the options of a command to a PMIx server, and from the library's errors to those of px.
+//! From the options of a command to a PMIx server, and from the library's errors to those of px.
 
 pub(crate) mod choice;
 pub(crate) mod job;
@@ -25,7 +25,7 @@ pub(crate) fn attach(server: &ServerArgs) -> Result<Tool, Failure> {
     attach_as(server, &[])
 }
 
-/// The same, with more to say of ourselves.
+/// The same with more attributes for this tool.
 pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Failure> {
     log::start(None);
     let mut info = connection(server)?;
@@ -40,7 +40,7 @@ pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Fail
     })
 }
 
-/// Says so where the answer of a server takes long: a named one has half a minute.
+/// Prints a note if the server takes long to answer: a named one may take half a minute.
 fn unless_soon<T>(attach: impl FnOnce() -> T) -> T {
     let (answered, answer) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -57,14 +57,14 @@ fn unless_soon<T>(attach: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Attaches to the server that the options name. If they name none, it is the one of this machine that knows the job, and if none
-/// does, the one that a search finds.
+/// Attaches to the server that the options name. If they name none: to the server of this machine that knows the job, otherwise to the one that a
+/// search finds.
 pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace) -> Result<Tool, Failure> {
     let qualifiers = vec![Info::new(keys::NSPACE, job.as_str())];
     attach_to_who_answers(server, Query { keys: vec![keys::JOB_SIZE.into()], qualifiers })
 }
 
-/// The same for whatever else only the right server has an answer to.
+/// The same for any other query that only the right server can answer.
 pub(crate) fn attach_to_who_answers(server: &ServerArgs, question: Query) -> Result<Tool, Failure> {
     let tool = attach(server)?;
     if names_any(server) || knows(&tool, &question) {
@@ -74,7 +74,7 @@ pub(crate) fn attach_to_who_answers(server: &ServerArgs, question: Query) -> Res
     Ok(who_knows(server, others, &question).unwrap_or(tool))
 }
 
-/// The first of the servers that were found to have an answer. Those that say nothing are waited for only if none has.
+/// The first of these servers that has an answer. Silent ones are waited for only if no other has one.
 fn who_knows(server: &ServerArgs, found: Vec<DataArray>, question: &Query) -> Option<Tool> {
     let mut found = found.into_iter().peekable();
     while found.peek().is_some() {
@@ -99,7 +99,7 @@ fn knows(tool: &Tool, question: &Query) -> bool {
     tool.query(std::slice::from_ref(question)).is_ok()
 }
 
-/// What there is to know of each server of this machine that counts.
+/// The properties of each trusted server of this machine.
 pub(crate) fn servers_here(tool: &Tool, server: &ServerArgs) -> Result<Vec<DataArray>, Failure> {
     let qualifiers = trusted(server);
     let queries = [Query { keys: vec![keys::QUERY_AVAIL_SERVERS.into()], qualifiers }];
@@ -107,7 +107,7 @@ pub(crate) fn servers_here(tool: &Tool, server: &ServerArgs) -> Result<Vec<DataA
     Ok(value::records(&found, keys::QUERY_AVAIL_SERVERS))
 }
 
-/// The files of servers of this machine that lead to none that counts, each with the reason.
+/// The rendezvous files of this machine that lead to no usable server, each with the reason.
 pub(crate) fn passed_over(server: &ServerArgs) -> Vec<String> {
     let variable = |name: &str| std::env::var(name).ok();
     let trust = Trust::of_users(server.trust_user.iter().copied());
@@ -122,8 +122,8 @@ pub(crate) fn passed_over(server: &ServerArgs) -> Vec<String> {
     passed
 }
 
-/// Attaches to servers that were found, side by side, and asks each of them: those that are silent cost all others nothing. One
-/// that does not answer is not waited for as long as one that was named.
+/// Attaches to these servers in parallel, and queries each: silent ones do not delay the others. A server found by search gets less time to answer
+/// than a named one.
 pub(crate) fn ask_all<T: Send>(
     server: &ServerArgs,
     found: &[DataArray],
@@ -153,18 +153,18 @@ fn attach_one(server: &ServerArgs, about: &DataArray) -> Result<Tool, pmix::Erro
     Tool::init(&info)
 }
 
-/// The users whose servers count beside our own and root's.
+/// The users that are trusted beside us and root.
 fn trusted(server: &ServerArgs) -> Vec<Info> {
     server.trust_user.iter().map(|user| Info::new(TRUST_USER, *user)).collect()
 }
 
-/// A tool that has no server, for what can be found without one.
+/// A tool without a server, for what can be found without one.
 pub(crate) fn alone() -> Result<Tool, Failure> {
     Tool::init(&[Info::new(keys::TOOL_DO_NOT_CONNECT, true)])
         .map_err(|error| failed("cannot become a PMIx tool", &error))
 }
 
-/// The attributes that the options stand for.
+/// The attributes for these options.
 pub(crate) fn connection(server: &ServerArgs) -> Result<Vec<Info>, Failure> {
     let mut info = Vec::new();
     info.extend(server.pid.map(|pid| Info::new(keys::SERVER_PIDINFO, Value::Pid(pid))));
@@ -192,7 +192,7 @@ pub(crate) fn names_any(server: &ServerArgs) -> bool {
     pid.is_some() || nspace.is_some() || uri.is_some() || file.is_some() || *system || *system_first
 }
 
-/// What the library says, beyond what was being done.
+/// An error of the library, as the cause why `doing` failed.
 pub(crate) fn failed(doing: &str, error: &pmix::Error) -> Failure {
     let failure = Failure::new(doing);
     match error {
@@ -207,7 +207,7 @@ pub(crate) fn is_lost(error: &pmix::Error) -> bool {
     matches!(error, pmix::Error::Failed { status: Status::ERR_LOST_CONNECTION, .. })
 }
 
-/// Waits so long for a server to end: until nobody listens at its address.
+/// Waits up to `patience` for a server to end: until its address refuses connections.
 pub(crate) fn ends(uri: &ServerUri, patience: Duration) -> bool {
     let until = Instant::now() + patience;
     while Instant::now() < until {
@@ -227,5 +227,5 @@ fn utf8(path: &Path) -> Result<&str, Failure> {
 const PATIENCE: Duration = Duration::from_secs(3);
 const ONE_TRY: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
-/// How many servers are asked at the same time.
+/// How many servers are queried at the same time.
 const AT_ONCE: usize = 32;

@@ -1,8 +1,8 @@
-//! Lets tools find this node's server: its rendezvous files.
+//! Publishes the address of this node's server in rendezvous files, so that tools find it.
 //!
-//! What was asked for by name is written at once, or the node does not start. The files that tools search for lie in the
-//! session directory, and are written when somebody may look for them: when a process has connected, or the node has lived for
-//! a moment. Most launches of programs without PMIx are over before, and never need the directory.
+//! Files that the user asked for by name are written at once; if that fails, the node does not start. The files that tools search for lie in the
+//! session directory. They are written when a tool may look for them: when a process has connected, or the node has lived for a moment. Most launches
+//! of programs without PMIx end sooner and never need the directory.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::cleanup::Cleanups;
 use crate::session::Session;
 
-/// The rendezvous files of this node. They go when this is dropped.
+/// The rendezvous files of this node. Dropping it removes them.
 #[derive(Debug, Default)]
 pub(crate) struct Announcer {
     /// What is still to be written, and when.
@@ -27,7 +27,7 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
-    /// Writes what was asked for by name.
+    /// Writes the files that the user asked for by name.
     pub(crate) fn new(notice: Option<Notice>) -> Result<Announcer> {
         let Some(notice) = notice else { return Ok(Announcer::default()) };
         let inside = Notice { system_dir: None, files: Vec::new(), ..notice.clone() };
@@ -39,7 +39,7 @@ impl Announcer {
         Ok(Announcer { due: Some((Instant::now() + DELAY, inside)), failed: None, written })
     }
 
-    /// Leaves word to the warden of what lies outside of the session directory.
+    /// Registers the files outside of the session directory with the warden.
     pub(crate) fn note(&self, session: &mut Session, cleanups: &mut Cleanups) {
         let Some((_, notice)) = &self.due else { return };
         for file in self.written.iter().flat_map(Announcement::files) {
@@ -52,7 +52,7 @@ impl Announcer {
         self.due.as_ref().map(|(at, _)| *at)
     }
 
-    /// Writes what tools search for, unless that has been tried before. The error says why they cannot find the node.
+    /// Writes the files that tools search for, unless it has tried before. The error says why tools cannot find the node.
     pub(crate) fn announce(&mut self, session: &mut Session) -> Result<(), String> {
         if let Some((_, notice)) = self.due.take() {
             match write(&notice, session) {
@@ -70,5 +70,5 @@ fn write(notice: &Notice, session: &mut Session) -> Result<Announcement> {
     Ok(Announcement::make(notice)?)
 }
 
-/// Launches that are over before this cost no directory. Nobody can name a launcher to a tool any sooner, unless it says its name.
+/// Launches that end sooner need no directory. Users cannot name a launcher to a tool any sooner, unless it prints its name.
 const DELAY: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Reports that the user has no room for. Credit bounds those of output; of others, who makes them.
+//! Reports that the user has no room for. Output is bounded by its credit; for other reports, the connections that cause them have to wait.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use phalanx_dvm::{Effect, Report};
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     reports: VecDeque<Report>,
-    /// What those cost that no credit bounds.
+    /// The cost of the reports that no credit bounds.
     cost: usize,
 }
 
@@ -17,7 +17,7 @@ impl Backlog {
         self.reports.is_empty()
     }
 
-    /// Whoever makes it longer has to wait.
+    /// Whether connections that cause further reports have to wait.
     pub(crate) fn is_long(&self) -> bool {
         self.cost >= LONG_BACKLOG
     }
@@ -48,5 +48,5 @@ pub(crate) fn lengthens(effect: &Effect) -> bool {
 
 /// What a report costs without its text.
 const REPORT: usize = 1 << 10;
-/// When reports wait for the user that cost so much and are not output, whoever makes more of them has to wait.
+/// Reports other than output may cost this much before the connections that cause them have to wait.
 const LONG_BACKLOG: usize = 256 << 10;

@@ -1,8 +1,8 @@
-//! Files that processes leave to us to remove, wherever those are.
+//! Files that processes have registered with us for removal, anywhere in the file system.
 //!
-//! MPI libraries put shared memory into /dev/shm and rely on their runtime to remove it when a rank does not. What the
-//! node was told of is kept here until the node says that it is due, and also in a journal (`journal.rs`) that the
-//! [warden](crate::warden) and later launchers carry out if we cannot. How a path goes is `remove.rs`'s business.
+//! MPI libraries put shared memory into /dev/shm and rely on their runtime to remove it when a rank does not. Registrations are kept here until the
+//! node says that they are due, and also in a journal (`journal.rs`) that the [warden](crate::warden) and later launchers carry out if we cannot.
+//! `remove.rs` knows how to remove a path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use crate::session::PrivateDir;
 use journal::{Journal, Record};
 pub(crate) use remove::Tree;
 
-/// Everything that is still to be removed, or to stay.
+/// All paths that are still to be removed or to be spared.
 #[derive(Debug, Default)]
 pub(crate) struct Cleanups {
     jobs: BTreeMap<Nspace, Job>,
@@ -34,7 +34,7 @@ struct Job {
 }
 
 impl Cleanups {
-    /// Takes note, here and in the journal in the session's directory, if that could be made.
+    /// Registers a path, here and in the journal in the session's directory, if that directory could be made.
     pub(crate) fn register(
         &mut self,
         session: Option<&PrivateDir>,
@@ -42,7 +42,7 @@ impl Cleanups {
         path: Text,
         what: Cleanup,
     ) {
-        // What lies in the session directory goes with it in any case.
+        // Files in the session directory go with it in any case.
         let journaled = session.filter(|session| !as_path(&path).starts_with(session.path()));
         if journaled.is_some() {
             self.note(journaled, &[Record::Registered { nspace, path: &path, what }]);
@@ -58,7 +58,7 @@ impl Cleanups {
                 remove(path, what, &job.ignored);
             }
         }
-        // Only now: what we are killed in the midst of, somebody does again.
+        // Only now: if we are killed in between, the warden or a later launcher does it again.
         self.note(None, &paths.iter().map(|path| Record::Done { nspace, path }).collect::<Vec<_>>());
     }
 
@@ -86,7 +86,7 @@ impl Cleanups {
     }
 }
 
-/// Removes what the journal of a session says that is over.
+/// Removes what the journal of a dead session lists.
 pub(crate) fn carry_out_journal(session: &PrivateDir) {
     journal::read(session).into_values().for_each(|job| job.remove());
 }

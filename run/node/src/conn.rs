@@ -1,8 +1,8 @@
-//! One PMIx connection: bytes in as they come, frames out as whole as the kernel takes them.
+//! One PMIx connection: bytes in as they come, frames out whole as far as the kernel takes them.
 //!
-//! The owner of the node writes, so a reply leaves without a detour; a task per connection reads. A peer that does not
-//! read its replies is not read from either, so what it can make us hold is bounded; the server closes it in the end. Nor is
-//! one read from whose requests have to wait for others.
+//! The owner of the node writes, so a reply leaves without a detour; a task per connection reads. A peer that does not read its replies is not read
+//! from either, so what it can make us hold is bounded; in the end the server closes the connection. Nor is a peer read from while its requests have
+//! to wait for others.
 //!
 //! Peers lose a header that arrives in two pieces (OpenPMIx through 6.1 reads it into a local variable). Therefore each
 //! frame is one `send`, marked as the end of a record: then the kernel begins a new segment for the next frame, and a
@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use crate::listen::Accepted;
 use crate::watched::watched;
 
-/// News of connections.
+/// Events of connections.
 #[derive(Debug)]
 pub(crate) enum ConnEvent {
     Accepted(Accepted),
@@ -38,28 +38,28 @@ pub(crate) enum ConnEvent {
 /// The owner's end of a connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
-    /// Watched for what comes: a local socket would tell of each message that has been read from it.
+    /// Registered for reading only: a local socket would report writability after each message that its peer has read.
     socket: Rc<AsyncFd<OwnedFd>>,
     gate: Rc<Gate>,
     reader: AbortHandle,
     queue: VecDeque<Vec<u8>>,
-    /// How much of the first in the queue has left.
+    /// How many bytes of the first frame in the queue have left.
     written: usize,
     queued: usize,
-    /// What it sends has to wait for others.
+    /// Requests of this peer have to wait for others.
     held: bool,
     /// Close when the queue is empty.
     closing: bool,
-    /// Somebody tells the owner when there is room.
+    /// A task will notify the owner when there is room.
     waiting: bool,
     permit: OwnedSemaphorePermit,
 }
 
-/// Keeps the reader from reading while too much waits to be written or to be dealt with.
+/// Keeps the reader from reading while too much waits to be written or processed.
 #[derive(Debug, Default)]
 struct Gate {
     shut: Cell<bool>,
-    /// Bytes that were read and that the owner has not looked at.
+    /// Bytes that were read but that the owner has not processed.
     ahead: Cell<usize>,
     opened: Notify,
 }
@@ -91,12 +91,12 @@ impl Conn {
         }
     }
 
-    /// How many bytes have not left yet.
+    /// How many bytes still wait to leave.
     pub(crate) fn queued(&self) -> usize {
         self.queued
     }
 
-    /// Nothing more is read; what is queued still leaves.
+    /// Stops reading; what is queued still leaves.
     pub(crate) fn close(&mut self) {
         self.closing = true;
         self.reader.abort();
@@ -129,13 +129,13 @@ impl Conn {
         Ok(())
     }
 
-    /// Whether nothing more is read for now.
+    /// Stops or resumes reading.
     pub(crate) fn hold(&mut self, held: bool) {
         self.held = held;
         self.set_gate();
     }
 
-    /// The owner has looked at so many bytes.
+    /// The owner has processed this many bytes.
     pub(crate) fn seen(&self, bytes: usize) {
         self.gate.ahead.update(|ahead| ahead.saturating_sub(bytes));
         self.gate.opened.notify_one();
@@ -145,14 +145,14 @@ impl Conn {
         self.gate.set(self.held || self.queued > HIGH_MARK);
     }
 
-    /// What to wait for before the next [`Conn::flush`], if there is something to write and nobody waits yet.
+    /// What to wait for before the next [`Conn::flush`]; none if the queue is empty or a task waits already.
     pub(crate) fn wait(&mut self) -> Option<impl Future<Output = ()> + use<>> {
         if self.queue.is_empty() || std::mem::replace(&mut self.waiting, true) {
             return None;
         }
         let socket = self.socket.get_ref().try_clone();
         Some(async move {
-            // An error shows again at the next write.
+            // An error shows up again at the next write.
             let socket = socket.and_then(|socket| watched(socket, Interest::WRITABLE));
             if let Ok(socket) = socket {
                 let _ = socket.writable().await;
@@ -164,7 +164,7 @@ impl Conn {
         self.waiting = false;
     }
 
-    /// Ends the connection so that the peer gets what was sent before: closing with unread input would reset it.
+    /// Ends the connection after the peer has received what was queued: closing with unread input would reset it.
     pub(crate) fn linger(self) {
         self.reader.abort();
         let Conn { socket, permit, .. } = self;
@@ -189,7 +189,7 @@ impl Gate {
         }
     }
 
-    /// `false`: the peer has gone meanwhile.
+    /// `false`: the peer has closed the connection meanwhile.
     async fn pass(&self, socket: &AsyncFd<OwnedFd>) -> bool {
         while self.ahead.get() > MOST_AHEAD {
             self.opened.notified().await;
@@ -225,7 +225,7 @@ async fn read(conn: ConnId, socket: Rc<AsyncFd<OwnedFd>>, gate: Rc<Gate>, events
                     size = (size * 4).min(LARGE_READ);
                 } else {
                     size = SMALL_READ;
-                    // There was no more: wait for news instead of asking in vain. What comes meanwhile is news.
+                    // The socket is empty: wait for readiness instead of reading in vain. Bytes that arrive meanwhile make it ready again.
                     ready.clear_ready();
                 }
                 data.truncate(count);
@@ -240,7 +240,7 @@ async fn read(conn: ConnId, socket: Rc<AsyncFd<OwnedFd>>, gate: Rc<Gate>, events
     let _ = events.send(ConnEvent::Closed { conn, reason }).await;
 }
 
-/// Waits until the peer has closed its end, whatever it has sent before. Of what comes `socket` is still to tell.
+/// Waits until the peer has closed its end, whatever it has sent before. Leaves the readiness of `socket` itself untouched.
 async fn closed(socket: &AsyncFd<OwnedFd>) {
     let watch = socket.get_ref().try_clone().and_then(|socket| watched(socket, Interest::READABLE));
     let Ok(watch) = watch else { return std::future::pending().await };
@@ -266,9 +266,9 @@ async fn discard(socket: &AsyncFd<OwnedFd>) {
 
 const SMALL_READ: usize = 8 << 10;
 const LARGE_READ: usize = 256 << 10;
-/// With more than this to be written, a connection is not read from.
+/// Above this many bytes to write, the connection is not read from.
 const HIGH_MARK: usize = 1 << 20;
-/// With more than this that the owner has not looked at, a connection is not read from.
+/// Above this many bytes that the owner has not processed, the connection is not read from.
 const MOST_AHEAD: usize = 1 << 20;
 /// How long a closed connection waits for its peer to take the last bytes.
 const LINGER: Duration = Duration::from_secs(2);

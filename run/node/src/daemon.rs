@@ -1,4 +1,4 @@
-//! A running node, as the program sees it that runs it.
+//! A running node, as seen by the program that runs it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -27,14 +27,14 @@ pub fn block_on<T>(program: impl Future<Output = T>) -> Result<T> {
     Ok(LocalSet::new().block_on(&runtime, program))
 }
 
-/// Where a node is to live.
+/// Where a node lives.
 #[derive(Debug)]
 pub struct Site<'a> {
     /// What PMIx clients connect to.
     pub address: SocketAddr,
-    /// What tools connect to, who may be on other nodes.
+    /// What tools connect to, possibly from other nodes.
     pub outside: SocketAddr,
-    /// None: tools on other nodes do not.
+    /// None: no tools on other nodes.
     pub remote: Option<Remote>,
     /// The session directory.
     pub dir: &'a Path,
@@ -47,14 +47,13 @@ pub struct Running {
     pub reports: Reports,
     /// The namespace of its server, if tools can find it.
     pub name: String,
-    /// Its address.
+    /// The address of its server, likewise.
     pub uri: String,
     task: JoinHandle<()>,
 }
 
 impl Running {
-    /// Starts whatever `decide` makes for the site, and lets tools find it by what `notice` says. To be called within
-    /// [`block_on`].
+    /// Starts what `decide` makes for the site, and publishes `notice` so that tools find it. Must be called within [`block_on`].
     pub fn start<D: Decide + 'static>(
         inherited: Inherited,
         session: Session,
@@ -93,8 +92,7 @@ impl Running {
         Ok(Running { handle, reports, name, uri, task: tokio::task::spawn_local(owner.run()) })
     }
 
-    /// Waits until the node has stopped and nothing of it is left. To be called after [`Handle::shutdown`], when the
-    /// reports have ended.
+    /// Waits until the node has stopped and all of it is gone. Must be called after [`Handle::shutdown`], when the reports have ended.
     pub async fn finish(self) -> Result<()> {
         let Running { handle, reports, task, .. } = self;
         drop((handle, reports));

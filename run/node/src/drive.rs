@@ -1,9 +1,8 @@
-//! The one task that owns a node: it feeds what happened and carries out what is decided.
+//! The one task that owns a node: it passes events to the node and carries out the node's decisions.
 //!
-//! Events reach it through bounded channels, from tasks that wait when it is busy; it never waits for any of them. A user
-//! who does not take reports holds up nobody but those who write what he does not read: streams have their credit, and a
-//! connection whose requests make further reports is not read from until he has caught up.
-//! Effects are carried out in order, but starting processes takes turns with everything else.
+//! Events reach it through bounded channels, from tasks that wait when it is busy; it never waits for any of them. A user that does not take reports
+//! holds up only the processes that write what it does not read: streams have their credit, and a connection that causes further reports is not read
+//! from until the user has caught up. Effects are carried out in order, but starting processes takes turns with everything else.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
@@ -40,21 +39,21 @@ use crate::stdin::{Feed, StdinEvent, StdinSource};
 use crate::stdio::StreamEvent;
 use crate::usage;
 
-/// What decides: [`phalanx_dvm::Node`], or a script in a test.
+/// Makes the decisions: [`phalanx_dvm::Node`], or a script in a test.
 pub trait Decide {
     fn handle(&mut self, now: Time, input: Input<'_>, effects: &mut VecDeque<Effect>);
-    /// When a [`Input::Tick`] is wanted, if nothing else happens before.
+    /// When an [`Input::Tick`] is due if nothing else happens before.
     fn deadline(&self) -> Option<Time>;
-    /// Whether this connection is not to be read from. Asked again after each input.
+    /// Whether reading from this connection must pause. Asked again after each input.
     fn is_full(&self, conn: ConnId) -> bool;
     fn explain(&self) -> Vec<Waiting>;
 }
 
-/// Something that was waited for has come.
+/// An awaited event has come.
 #[derive(Debug)]
 pub(crate) enum Wake {
     ConnWritable(ConnId),
-    /// The peer of a connection that is to be closed has had its time.
+    /// The peer of a closing connection has used up its time.
     ConnOverdue(ConnId),
     StdinWritable(ProcId),
     BatchResolved(u64),
@@ -69,20 +68,20 @@ enum Event {
     Request(Request),
     Children,
     Wake(Wake),
-    /// So many bytes of output were taken by the user.
+    /// The user has taken this many bytes of output.
     Taken(usize),
     Time,
-    /// Tools may be looking for us.
+    /// Tools may be looking for our address.
     Announce,
     Conn(ConnEvent),
     Stream(StreamEvent),
     Stdin(StdinEvent),
     Link(LinkEvent),
-    /// Nothing that the node must know.
+    /// Nothing that concerns the node.
     Nothing,
 }
 
-/// The owner of a node and of all that it acts on.
+/// The owner of a node and of everything that the node acts on.
 pub(crate) struct Owner<D> {
     decide: D,
     began: Instant,
@@ -98,14 +97,14 @@ pub(crate) struct Owner<D> {
     files: Written,
     conns: BTreeMap<ConnId, Conn>,
     next_conn: u64,
-    /// Connections whose queue has changed.
+    /// Connections with a changed queue.
     written: BTreeSet<ConnId>,
-    /// Those that are not read from.
+    /// Connections that are not read from.
     held: BTreeSet<ConnId>,
-    /// Those of them whose requests have made reports that the user is behind with.
+    /// Those of them that have caused reports while the backlog was long.
     talkative: BTreeSet<ConnId>,
     feeds: BTreeMap<Nspace, Feed>,
-    /// Where the jobs that have no namespace yet take their standard input from, by request.
+    /// The sources of standard input of jobs that have no namespace yet, by request.
     sources: BTreeMap<u64, StdinSource>,
     /// Reports that the user has no room for.
     backlog: Backlog,
@@ -166,7 +165,7 @@ impl<D: Decide> Owner<D> {
         })
     }
 
-    /// Until the node is over; then nothing of it is left.
+    /// Runs until the node is over and all of it is gone.
     pub(crate) async fn run(mut self) {
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
@@ -193,7 +192,7 @@ impl<D: Decide> Owner<D> {
         }
         drop(self.announcer);
         self.neighbours.end().await;
-        // Where a job was not brought to its end, there may be more to kill than we know: that is the warden's work.
+        // If a job was not brought to its end, there may be more to kill than we know: the warden does that.
         if !self.procs.kill_all() {
             self.session.end();
         }
@@ -216,7 +215,7 @@ impl<D: Decide> Owner<D> {
             permit = self.channels.reports.reserve(), if !self.backlog.is_empty() => {
                 match (permit, self.backlog.pop()) {
                     (Ok(permit), Some(report)) => permit.send(report),
-                    // Nobody wants to know any more.
+                    // The user takes no more reports.
                     _ => self.backlog = Backlog::default(),
                 }
                 Event::Nothing
@@ -225,12 +224,12 @@ impl<D: Decide> Owner<D> {
             Some(event) = self.streams.recv() => Event::Stream(event),
             Some(event) = self.stdin.1.recv() => Event::Stdin(event),
             event = self.neighbours.next() => Event::Link(event),
-            // Lets the others run, too, while processes wait to be started.
+            // Lets other tasks run while processes wait to be started.
             () = tokio::task::yield_now(), if self.procs.has_waiting() => Event::Nothing,
         }
     }
 
-    /// Carries out effects, and tells what comes of them, until there are none.
+    /// Carries out effects, and feeds back their results, until there are none.
     fn settle(&mut self) {
         loop {
             if let Some(effect) = self.effects.pop_front() {
@@ -241,7 +240,7 @@ impl<D: Decide> Owner<D> {
                     Happening::Stream(event) => self.told_by_stream(event),
                 }
             } else if self.procs.signal_trees() {
-                // They were kept until all of them were known.
+                // Signals for trees are collected and sent together.
             } else if let Some(conn) = self.written.pop_first() {
                 if let Some(queued) = self.conns.get(&conn).map(Conn::queued) {
                     self.input(Input::Writable { conn, queued });
@@ -252,7 +251,7 @@ impl<D: Decide> Owner<D> {
         }
     }
 
-    /// Reads from those for whom there is room again.
+    /// Resumes reading from connections for which there is room again.
     fn read_again(&mut self) {
         let Owner { decide, conns, held, talkative, backlog, .. } = self;
         if !backlog.is_long() {
@@ -343,7 +342,7 @@ impl<D: Decide> Owner<D> {
                 self.neighbours.tell_when_said(reply);
             }
             Request::Shutdown => self.input(Input::Shutdown),
-            // Whoever asked may have gone meanwhile.
+            // The caller may be gone by now.
             Request::Announce { reply } => {
                 let _ = reply.send(self.announce());
             }
@@ -370,12 +369,12 @@ impl<D: Decide> Owner<D> {
         }
         match self.channels.reports.try_send(report) {
             Err(mpsc::error::TrySendError::Full(report)) => self.backlog.push(report),
-            // Nobody wants to know any more.
+            // The user takes no more reports.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
         }
     }
 
-    /// The first time, the user is told if it fails.
+    /// If the first attempt fails, a report notes it.
     fn announce(&mut self) -> Result<(), String> {
         let is_first = self.announcer.deadline().is_some();
         let announced = self.announcer.announce(&mut self.session);
@@ -415,7 +414,7 @@ impl<D: Decide> Owner<D> {
                 self.conns.insert(conn, Conn::start(conn, accepted, self.conn_events.0.clone()));
                 self.input(Input::Opened { conn, peer });
             }
-            // What was read before we closed says nothing any more.
+            // Data that was read before we closed no longer matters.
             ConnEvent::Bytes { conn, .. } | ConnEvent::Closed { conn, .. }
                 if self.conns.get(&conn).is_none_or(Conn::is_closing) => {}
             ConnEvent::Bytes { conn, data } => {
@@ -463,7 +462,7 @@ impl<D: Decide> Owner<D> {
         }
     }
 
-    /// Writes what a connection's queue holds, and arranges for the rest.
+    /// Writes the queue of a connection, and arranges for the rest.
     fn flush(&mut self, conn: ConnId) {
         let Some(entry) = self.conns.get_mut(&conn) else { return };
         if entry.flush().is_err() {
@@ -485,7 +484,7 @@ impl<D: Decide> Owner<D> {
         }
     }
 
-    /// Ends a connection when what is queued has left, or its peer has had its time.
+    /// Ends a connection when its queue has left, or when its peer has used up its time.
     fn close(&mut self, conn: ConnId) {
         let Some(entry) = self.conns.get_mut(&conn) else { return };
         entry.close();
@@ -511,7 +510,7 @@ impl<D: Decide> Owner<D> {
     }
 }
 
-/// For ever, if there is no moment.
+/// Never returns without a moment.
 async fn sleep_until(moment: Option<tokio::time::Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

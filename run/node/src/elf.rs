@@ -1,7 +1,6 @@
-//! What an ELF file says about how it wants to be loaded: its interpreter, the libraries it needs, where to look for them.
+//! How an ELF file wants to be loaded: its interpreter, the libraries it needs, where to look for them.
 //!
-//! Reads 64-bit files of this machine's byte order, and only their tables; anything that does not look right is `None`,
-//! for these files are named by users.
+//! Reads 64-bit files of this machine's byte order, and only their tables. Anything malformed is `None`, because users name these files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -22,12 +21,12 @@ struct Segment {
     size: u64,
 }
 
-/// The dynamic section, as far as we ask.
+/// The dynamic section, as far as we need it.
 #[derive(Debug, Default)]
 pub(crate) struct Dynamic {
     /// DT_NEEDED: names of libraries.
     pub(crate) needed: Vec<Vec<u8>>,
-    /// DT_RUNPATH, or DT_RPATH where there is none: directories with `:` in between, `$ORIGIN` as it stands.
+    /// DT_RUNPATH, or DT_RPATH if it is missing: directories separated by `:`, with `$ORIGIN` unexpanded.
     pub(crate) runpath: Option<Vec<u8>>,
 }
 
@@ -85,7 +84,7 @@ impl Elf {
         self.segments.iter().find(|segment| segment.kind == kind)
     }
 
-    /// Where in the file a loaded address is.
+    /// The offset in the file of a loaded address.
     fn offset_of(&self, address: u64) -> Option<u64> {
         let holds = |segment: &&Segment| {
             segment.kind == PT_LOAD
@@ -133,7 +132,7 @@ const DT_STRSZ: u64 = 10;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
-/// All program headers; ordinary files have a dozen of 56 bytes.
+/// All program headers; ordinary files have a dozen of 56 bytes each.
 const MOST_HEADERS: u64 = 1 << 16;
 const MOST_DYNAMIC: u64 = 1 << 16;
 const MOST_STRINGS: u64 = 1 << 24;

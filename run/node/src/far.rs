@@ -1,8 +1,8 @@
-//! A daemon that another host's root has started: it says who it is, hears who it is to be and where the others are, and is
-//! one of them from then on.
+//! A daemon that the root has started on another host. It announces itself, learns its own place and the addresses of the other daemons, and then
+//! joins them.
 //!
-//! All of this goes over standard input and output, as `phalanx_dvm::start` lays out. Whoever has started it holds the other
-//! end of its standard input for as long as it may live.
+//! All of this goes over standard input and output, in the format of `phalanx_dvm::start`. The process that started the daemon holds the other end of
+//! its standard input for as long as the daemon may live.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -23,40 +23,40 @@ use crate::root::open;
 use crate::session::Session;
 use crate::startup::Inherited;
 
-/// What a daemon finds where it is started.
+/// What a daemon finds on the host where it starts.
 #[derive(Debug)]
 pub struct FarOptions {
     pub inherited: Inherited,
     pub session: Session,
     pub machine: Machine,
-    /// Which of the daemons it is that its command has started, if the command has said so.
+    /// Which of the daemons started by the same command this is, if the command has set it.
     pub place: Option<usize>,
 }
 
-/// A daemon that is one of its DVM.
+/// A daemon that has joined its DVM.
 #[derive(Debug)]
 pub struct Far {
     pub running: Running,
     pub lifeline: Lifeline,
 }
 
-/// Standard input, of which nothing more is expected than its end.
+/// Standard input, of which only the end is still of interest.
 #[derive(Debug)]
 pub struct Lifeline(mpsc::Receiver<Heard>);
 
-/// What has come by standard input.
+/// What has arrived on standard input.
 #[derive(Debug)]
 enum Heard {
     Birth(Secret, Box<Birth>),
     Meeting(Meeting),
-    /// Whoever has started it is there.
+    /// A sign of life from the process that started us.
     Alive,
-    /// It has ended, or cannot be understood.
+    /// Standard input has ended or is malformed.
     End(String),
 }
 
 impl Far {
-    /// From the greeting to the call to its parent. To be called within [`crate::block_on`].
+    /// From the greeting to the call to the parent daemon. Must be called within [`crate::block_on`].
     pub async fn begin(options: FarOptions) -> Result<Far> {
         let FarOptions { inherited, session, machine, place } = options;
         say(&start::greeting())?;
@@ -106,13 +106,13 @@ impl Far {
 }
 
 impl Lifeline {
-    /// Until whoever has started it is gone, or wants it to end.
+    /// Waits until the process that started us is gone or wants this daemon to end.
     pub async fn cut(&mut self) {
         while let Some(Heard::Birth(..) | Heard::Meeting(_) | Heard::Alive) = self.0.recv().await {}
     }
 }
 
-/// Tells the root, which reads along.
+/// Reports the failure to the root, which reads our standard output.
 pub fn say_failed(why: &str) {
     let _ = say(&start::failed(why));
 }
@@ -166,7 +166,7 @@ fn read_all(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<()> {
     Ok(())
 }
 
-/// A message without its length. Memory is taken as it comes.
+/// A message without its length prefix. Memory is taken as bytes arrive.
 fn message(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<Vec<u8>> {
     let mut length = [0; 4];
     while length == [0; 4] {
@@ -197,7 +197,7 @@ fn network(words: &Text) -> Result<Network> {
     words.to_string_lossy().parse().map_err(anyhow::Error::msg)
 }
 
-/// Where the ancestors are reached, the parent first.
+/// The addresses of the ancestors, the parent first.
 fn lineage(birth: &Birth, node: NodeId, meeting: &Meeting) -> Vec<(NodeId, Arc<str>)> {
     let tree = Tree::new(birth.size, birth.radix);
     let known = |wanted: NodeId| meeting.addresses.iter().find(|(node, _)| *node == wanted).cloned();

@@ -1,9 +1,8 @@
-//! Programs of MPI libraries that do not reach PMIx by themselves: without a word each of their ranks would be a world of its own.
+//! Programs of MPI libraries that do not reach PMIx by themselves: without a warning, each rank would run alone, as rank 0 of 1.
 //!
-//! MPICH and its descendants have PMI-1 and PMI-2 clients; whether they have a PMIx client, too, was decided when they
-//! were built. A program is suspected by the name of a library that it needs or has loaded, and judged by that library's file: one
-//! that does not know the name `PMIx_Init` does not call it. What cannot be judged passes. Intel's opens the PMIx library that a
-//! variable names.
+//! MPICH and its descendants have PMI-1 and PMI-2 clients; whether they have a PMIx client, too, depends on how they were built. A program is
+//! suspected by the name of a library that it needs or has loaded, and judged by that library's file: one that does not contain the name `PMIx_Init`
+//! does not call it. A library that cannot be judged passes. Intel MPI opens the PMIx library that a variable names.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -20,12 +19,12 @@ use crate::elf::Elf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linked {
     pub program: PathBuf,
-    /// Open MPI's by its name, because nobody has looked for its file.
+    /// For Open MPI only a name: its file is not searched for.
     pub library: MpiLibrary,
 }
 
-/// The variable that names the PMIx library to Intel's MPI library. Whether a program loads that cannot be seen from outside: an
-/// interpreter does so when it runs.
+/// The variable that names the PMIx library to Intel MPI. Whether a program loads Intel MPI cannot be seen from outside: an interpreter does so at
+/// run time.
 pub const INTELS_VARIABLE: &str = "I_MPI_PMI_LIBRARY";
 
 /// Whether a program that opens `libpmix.so.2` by its name finds one. `libraries` is its LD_LIBRARY_PATH.
@@ -33,7 +32,7 @@ pub fn finds_libpmix(libraries: Option<&[u8]>) -> bool {
     places([libraries, None], Path::new("/")).any(|place| place.join("libpmix.so.2").is_file())
 }
 
-/// What is to be known of `program` before it runs. `path` and `libraries` are its own PATH and LD_LIBRARY_PATH.
+/// What can be known about `program` before it runs. `path` and `libraries` are its own PATH and LD_LIBRARY_PATH.
 pub fn examine(program: &[u8], path: Option<&[u8]>, libraries: Option<&[u8]>, cwd: &Path) -> Option<Linked> {
     let program = crate::spawn::find(program, path, Some(cwd)).ok()?;
     let program = cwd.join(OsStr::from_bytes(program.as_bytes()));
@@ -54,7 +53,7 @@ pub fn examine(program: &[u8], path: Option<&[u8]>, libraries: Option<&[u8]>, cw
     Some(Linked { program, library })
 }
 
-/// The MPI library that a process of ours or one below it has loaded and still has.
+/// The MPI library that is currently loaded in a process of ours or in one of its descendants.
 pub(crate) fn loaded(pid: u32, nspace: &str) -> Option<MpiLibrary> {
     if let Some(library) = loaded_by(pid) {
         return Some(library);
@@ -73,7 +72,7 @@ pub(crate) fn loaded(pid: u32, nspace: &str) -> Option<MpiLibrary> {
     None
 }
 
-/// Those that the first thread of a process has started. Not every kernel tells.
+/// The children that the first thread of a process has started. Not every kernel lists them.
 fn children(pid: u32) -> impl Iterator<Item = u32> {
     let mut told = String::new();
     if let Ok(file) = File::open(format!("/proc/{pid}/task/{pid}/children")) {
@@ -82,7 +81,7 @@ fn children(pid: u32) -> impl Iterator<Item = u32> {
     told.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>().into_iter()
 }
 
-/// Whether a process has the environment of a rank of this job, and no other launcher's.
+/// Whether a process has the environment of a rank of this job, and not that of another launcher's rank.
 fn is_as_started(pid: u32, nspace: &str) -> bool {
     let mut env = Vec::new();
     let file = File::open(format!("/proc/{pid}/environ"));
@@ -103,7 +102,7 @@ fn loaded_by(pid: u32) -> Option<MpiLibrary> {
         if let Some(file) = mapped(&line)
             && let Some(name) = file.rsplit(|byte| *byte == b'/').next().filter(|name| is_mpi(name))
         {
-            // A container's files are elsewhere for us.
+            // A container's files have other paths for us.
             let seen = [&format!("/proc/{pid}/root").into_bytes(), file].concat();
             let has_pmix = !is_mpich(name) || has_pmix(Path::new(OsStr::from_bytes(&seen)));
             return Some(MpiLibrary {
@@ -123,12 +122,12 @@ fn mapped(line: &[u8]) -> Option<&[u8]> {
     Some(line.get(at..)?.trim_ascii_end())
 }
 
-/// Whether a library calls PMIx, by its file. One that cannot be read may.
+/// Whether the file of a library suggests that it calls PMIx. One that cannot be read passes.
 fn has_pmix(library: &Path) -> bool {
     File::open(library).and_then(|file| mentions(file, PMIX_CALL)).unwrap_or(true)
 }
 
-/// Whether these bytes occur in what is read.
+/// Whether the input contains these bytes.
 fn mentions(mut from: impl Read, wanted: &[u8]) -> std::io::Result<bool> {
     let mut piece = vec![0; PIECE];
     let mut kept = 0;
@@ -142,13 +141,13 @@ fn mentions(mut from: impl Read, wanted: &[u8]) -> std::io::Result<bool> {
         if holds(text, wanted) {
             return Ok(true);
         }
-        // They may begin at the end of this piece.
+        // A match may begin at the end of this piece.
         kept = filled.min(wanted.len() - 1);
         piece.copy_within(filled - kept..filled, 0);
     }
 }
 
-/// Compares where the words may end, and skips as far as the byte there allows: libraries are large, and others wait.
+/// Compares where a match may end, and skips as far as the byte there allows: libraries are large, and other tasks wait.
 fn holds(text: &[u8], wanted: &[u8]) -> bool {
     let Some((last, before)) = wanted.split_last() else { return true };
     let mut at = before.len();
@@ -161,7 +160,7 @@ fn holds(text: &[u8], wanted: &[u8]) -> bool {
     false
 }
 
-/// Where the dynamic linker looks.
+/// The directories that the dynamic linker searches.
 fn places(lists: [Option<&[u8]>; 2], origin: &Path) -> impl Iterator<Item = PathBuf> {
     let listed = lists.into_iter().flatten().flat_map(|list| list.split(|byte| *byte == b':'));
     let listed: Vec<PathBuf> = listed.map(|dir| expanded(dir, origin)).collect();
@@ -170,14 +169,14 @@ fn places(lists: [Option<&[u8]>; 2], origin: &Path) -> impl Iterator<Item = Path
     listed.into_iter().chain(multiarch).chain(STANDARD_PLACES.iter().map(PathBuf::from))
 }
 
-/// Open MPI's, MPICH's and their descendants' names, and that of MPI's own binary interface. Bindings of other languages load these.
+/// Names of Open MPI, MPICH and their descendants, and of MPI's standard ABI. Bindings of other languages load these.
 fn is_mpi(name: &[u8]) -> bool {
     let prefixes = [&b"libmpi.so."[..], b"libmpich.so.", b"libmpi_abi.so."];
     let version = prefixes.iter().find_map(|prefix| name.strip_prefix(*prefix));
     version.is_some_and(|version| version.first().is_some_and(u8::is_ascii_digit))
 }
 
-/// `libmpich.so.12`, or the name that MPICH's binary interface gives its libraries. Open MPI's is `libmpi.so.40`.
+/// `libmpich.so.12`, or the name by MPICH's ABI. Open MPI's is `libmpi.so.40`.
 fn is_mpich(name: &[u8]) -> bool {
     name.starts_with(b"libmpich.so.") || name == b"libmpi.so.12" || name.starts_with(b"libmpi.so.12.")
 }
@@ -190,17 +189,17 @@ fn expanded(dir: &[u8], origin: &Path) -> PathBuf {
     }
 }
 
-/// As a name of its own, for the dynamic linker or for dlsym; messages about it do not count.
+/// As a whole string, for the dynamic linker or for dlsym; messages that mention it do not count.
 const PMIX_CALL: &[u8] = b"\0PMIx_Init\0";
-/// As much of /proc/PID/maps is read as a process may have that maps little more than libraries.
+/// Enough of /proc/PID/maps for a process that maps little more than libraries.
 const MOST_MAPS: u64 = 4 << 20;
-/// How many processes below a rank are looked at, and how much is read of what the kernel tells of each.
+/// How many processes below a rank are examined, and how much is read of the kernel's list of each.
 const MOST_BELOW: usize = 16;
 const MOST_CHILDREN: u64 = 4 << 10;
 const MOST_ENVIRONMENT: u64 = 1 << 20;
-/// What MPICH's own launcher tells its ranks.
+/// Variables that MPICH's own launcher sets for its ranks.
 const OF_HYDRA: [&[u8]; 3] = [b"PMI_FD=", b"PMI_PORT=", b"PMI_RANK="];
-/// The kernel tells no more at once.
+/// The kernel returns no more at once.
 const MAPS_READ: usize = 4 << 10;
 /// How much of a library is read at once.
 const PIECE: usize = 64 << 10;

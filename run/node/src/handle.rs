@@ -1,7 +1,7 @@
 //! The outside of a running node: requests go in, reports come out, both through bounded channels.
 //!
-//! A report counts as taken when the next one is asked for. Credit for further output starts there, so a reader that
-//! stops asking stops the ranks' pipes in the end, and nothing piles up in between.
+//! A report counts as taken when the next one is requested. Only then is credit for further output given, so a reader that stops ends up stopping the
+//! ranks' pipes, and nothing piles up in between.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::stdin::StdinSource;
 
-/// Asks a running node for something. Cheap to clone; belongs to the thread of the node.
+/// Sends requests to a running node. Cheap to clone; belongs to the thread of the node.
 #[derive(Clone, Debug)]
 pub struct Handle {
     requests: mpsc::Sender<Request>,
@@ -23,7 +23,7 @@ pub struct Handle {
     endings: Rc<Endings>,
 }
 
-/// What a node waits for.
+/// What a node is waiting for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The node's time, to compare [`Waiting::since`] with.
@@ -31,13 +31,13 @@ pub struct Explanation {
     pub waiting: Vec<Waiting>,
 }
 
-/// The node has stopped; nobody is there to ask.
+/// The node has stopped and cannot answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
 impl Handle {
-    /// Asks for a job. The number returned is the `request` of the reports about it, until it has a namespace.
-    /// What `stdin` holds is read as far as the ranks want it.
+    /// Submits a job. The returned number is the `request` of the reports about it, until it has a namespace. `stdin` is read as far as the ranks
+    /// want it.
     pub async fn submit(&self, job: JobRequest, stdin: StdinSource) -> Result<u64, Gone> {
         let request = self.next_request.get();
         self.next_request.set(request + 1);
@@ -45,7 +45,7 @@ impl Handle {
         Ok(request)
     }
 
-    /// Jobs that have no name yet are not wanted any more: those that wait for the DVM are refused.
+    /// Withdraws jobs that have no namespace yet: those that wait for the DVM are refused.
     pub async fn withdraw(&self) -> Result<(), Gone> {
         self.send(Request::Withdraw).await
     }
@@ -55,8 +55,8 @@ impl Handle {
         self.send(Request::Control { nspace: nspace.clone(), action }).await
     }
 
-    /// This process is about to be stopped. Comes after all that was asked for before was carried out and told to the other daemons, who
-    /// know then that they will hear nothing; one that takes nothing is not waited for.
+    /// Announces that this process is about to be stopped. Returns when all earlier requests were carried out and the other daemons were notified, so
+    /// that they expect our silence. A daemon that takes no data is not waited for.
     pub async fn stand_still(&self) -> Result<(), Gone> {
         let (reply, said) = oneshot::channel();
         self.send(Request::StandStill { reply }).await?;
@@ -68,14 +68,14 @@ impl Handle {
         self.send(Request::Shutdown).await
     }
 
-    /// Lets tools find the node at once, instead of when it has lived for a moment. The error says why they cannot.
+    /// Lets tools find the node at once, instead of after a moment. The error says why they cannot.
     pub async fn announce(&self) -> anyhow::Result<()> {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Announce { reply }).await?;
         answer.await.map_err(|_| Gone)?.map_err(anyhow::Error::msg)
     }
 
-    /// Everything that is being waited for at this node. Comes after all that was asked for before was carried out.
+    /// Everything that is being waited for at this node, after all earlier requests were carried out.
     pub async fn explain(&self) -> Result<Explanation, Gone> {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Explain { reply }).await?;
@@ -94,17 +94,17 @@ impl Handle {
     }
 }
 
-/// What the node tells its user, in order.
+/// The node's reports to its user, in order.
 #[derive(Debug)]
 pub struct Reports {
     reports: mpsc::Receiver<Report>,
     taken: Rc<Taken>,
-    /// Bytes of output in the report that was given out last.
+    /// Bytes of output in the last report that was returned.
     unacknowledged: usize,
 }
 
 impl Reports {
-    /// The next report; `None` when the node has stopped. Whatever was given out before counts as taken.
+    /// The next report; `None` when the node has stopped. The report returned before counts as taken.
     pub async fn recv(&mut self) -> Option<Report> {
         self.taken.add(std::mem::take(&mut self.unacknowledged));
         let report = self.reports.recv().await?;
@@ -142,7 +142,7 @@ impl Taken {
         }
     }
 
-    /// Waits until something was taken.
+    /// Waits until something was taken, and returns how much.
     pub(crate) async fn wait(&self) -> usize {
         loop {
             match self.bytes.take() {
@@ -153,7 +153,7 @@ impl Taken {
     }
 }
 
-/// Jobs that are about to end, told past the reports that wait for the user.
+/// Jobs that are about to end. Bypasses the queue of reports.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
     jobs: RefCell<BTreeSet<Nspace>>,

@@ -1,15 +1,14 @@
 //! The daemon shell: it does what a [`phalanx_dvm::Node`] decides.
 //!
-//! Sockets, processes, standard streams, signals and files live here; decisions never do. Everything runs on one
-//! thread: one task owns the node ([`Running`] is its outside), all others bring it news through bounded channels
-//! and are told what to do by effects.
+//! Sockets, processes, standard streams, signals and files live here; decisions never do. Everything runs on one thread: one task owns the node
+//! ([`Running`] is its outside), the others pass it events through bounded channels and get their instructions as effects.
 //!
 //! How a program uses it, in this order:
 //!
 //! 1. [`Inherited::take`], before anything is opened: standard descriptors, limits, signal mask.
 //! 2. [`Session::begin`], before any thread exists: the session directory, and the warden that outlives us.
-//! 3. [`block_on`], and in it [`Running::root`], which gives a [`Handle`] to ask with and the [`Reports`] to read.
-//! 4. [`Signals`] tells what the user's terminal and batch system want; the program decides what that means.
+//! 3. [`block_on`], and in it [`Running::root`], which returns a [`Handle`] for requests and the [`Reports`] to read.
+//! 4. [`Signals`] reports what the user's terminal and batch system want; the program decides what that means.
 //! 5. [`Running::finish`] when the last report was read.
 
 mod announce;

@@ -1,7 +1,7 @@
-//! The door for PMIx clients: [`Listener`], on the loopback interface unless tools on other nodes are wanted.
+//! The listener for PMIx clients: [`Listener`], on the loopback interface unless tools on other nodes are allowed.
 //!
-//! It hands connections to the owner of the node; what a peer may do is decided there. Never more of them are open than
-//! [`MAX_CONNECTIONS`]: the next ones wait in the kernel's queue until one has ended. Next: [`crate::conn`].
+//! It passes connections to the owner of the node, which decides what a peer may do. At most [`MAX_CONNECTIONS`] are open at a time: others wait in
+//! the kernel's queue until one has ended. Next: [`crate::conn`].
 
 use std::future::poll_fn;
 use std::io;
@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use crate::conn::ConnEvent;
 use crate::watched::watched;
 
-/// A connection that nobody serves yet.
+/// A connection that is not served yet.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) socket: AsyncFd<OwnedFd>,
@@ -28,7 +28,7 @@ pub(crate) struct Accepted {
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
-/// A listener that can be waited for.
+/// A listener that tasks can wait for.
 #[derive(Debug)]
 pub(crate) struct WatchedListener {
     listener: Listener,
@@ -41,7 +41,7 @@ impl WatchedListener {
         Ok(WatchedListener { sockets: listener.sockets().map(watch).collect::<io::Result<_>>()?, listener })
     }
 
-    /// Until somebody may have knocked. What comes after that is news again.
+    /// Waits until a connection may have arrived. Later ones wake it again.
     async fn knock(&self) -> io::Result<()> {
         poll_fn(|cx| {
             let mut knocked = Poll::Pending;
@@ -57,7 +57,7 @@ impl WatchedListener {
     }
 }
 
-/// Accepts for as long as somebody serves.
+/// Accepts until the owner is gone.
 pub(crate) async fn accept(mut listener: WatchedListener, events: mpsc::Sender<ConnEvent>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -65,7 +65,7 @@ pub(crate) async fn accept(mut listener: WatchedListener, events: mpsc::Sender<C
         let accepted = match next(&mut listener).await {
             Ok((socket, peer)) => Accepted { socket, peer, permit },
             Err(e) => {
-                // Out of descriptors or memory: whoever waits keeps waiting, but we must not spin.
+                // Out of descriptors or memory: peers keep waiting, but we must not spin.
                 tracing::warn!("cannot accept a connection: {e}");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -86,6 +86,6 @@ async fn next(door: &mut WatchedListener) -> io::Result<(AsyncFd<OwnedFd>, Optio
     }
 }
 
-/// Beside the ranks of the largest nodes, room for as many that say nothing: the server ends those in time.
+/// Besides the ranks of the largest nodes, room for as many silent peers: the server ends those in time.
 pub(crate) const MAX_CONNECTIONS: usize = 8192;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

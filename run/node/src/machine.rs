@@ -1,7 +1,7 @@
 //! What this machine offers to a launcher: its name, and the hardware that the launcher may use.
 //!
-//! An inherited affinity or cpuset takes CPUs away before anything is mapped. A CPU time quota takes no CPU away; it
-//! is only told. Next: [`phalanx_dvm::NodeConfig`].
+//! An inherited affinity or cpuset removes CPUs before anything is mapped. A quota of CPU time removes none; it is only reported. Next:
+//! [`phalanx_dvm::NodeConfig`].
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! One daemon of a DVM, the root or another: what the machine, the user and the kernel have said becomes its configuration
-//! and its server's, and nothing else happens.
+//! One daemon of a DVM, the root or another: turns facts about the machine, the user's options and the kernel's answers into the configuration of the
+//! daemon and of its server, and does nothing else.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ use crate::neighbours::Neighbours;
 use crate::session::Session;
 use crate::startup::Inherited;
 
-/// What a daemon is made of, whichever it is.
+/// What any daemon is made of.
 pub(crate) struct Member {
     pub(crate) inherited: Inherited,
     pub(crate) session: Session,
@@ -41,7 +41,7 @@ pub(crate) struct Member {
     pub(crate) max_slots: Option<u32>,
     /// Whether ranks may be placed here.
     pub(crate) takes_ranks: bool,
-    /// What the nodes from 1 on were called by the user, if they differ from what they call themselves. At the root.
+    /// What the user calls nodes 1 and up, where that differs from their own names. Only at the root.
     pub(crate) called: Vec<Arc<str>>,
     pub(crate) address: Arc<str>,
     pub(crate) lineage: Vec<(NodeId, Arc<str>)>,
@@ -50,7 +50,7 @@ pub(crate) struct Member {
     pub(crate) env: Vec<Text>,
     pub(crate) lasts: bool,
     pub(crate) rules: Rules,
-    /// What it starts.
+    /// The daemons that it starts.
     pub(crate) plan: Option<StartPlan>,
     pub(crate) reach: Reach,
     pub(crate) rendezvous_files: Vec<PathBuf>,
@@ -67,7 +67,7 @@ impl Running {
         let nspace = Nspace::new(&dvm).map_err(|e| anyhow!("cannot name a DVM {dvm}: {e}"))?;
         let system_tmpdir = text(session.dir().parent().unwrap_or(Path::new("/tmp")))?;
         let server_tmpdir = text(session.dir())?;
-        // MPI libraries clean up in the directory that they are told of: nothing of the server's is to lie there.
+        // MPI libraries clean up in the directory that they are given: the server's files must not lie there.
         let scratch = format!("{server_tmpdir}/jobs");
         let identity = ProcId::new(&nspace, Rank(member.id.0));
         let hostname = machine.hostname.to_string();
@@ -156,7 +156,7 @@ impl Decide for Node<Server> {
     }
 }
 
-/// Paths go to clients as text.
+/// Clients get paths as text.
 fn text(path: &Path) -> Result<String> {
     let text = path.to_str().with_context(|| format!("{} is not UTF-8, which PMIx needs", path.display()))?;
     Ok(text.to_owned())

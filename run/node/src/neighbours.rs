@@ -1,4 +1,4 @@
-//! The other daemons, as this node's owner has them: what is decided about links is done, what happens to links is told.
+//! The other daemons, from the view of this node's owner: carries out decisions about links and reports what happens to them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::link::{Candidates, LinkEvent, LinkEvents, Links, Unsent};
 use crate::procs::Happenings;
 
-/// Links to other daemons. A node without any has nobody to link to.
+/// Links to other daemons; none if the DVM has one node.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours(Option<(Links, LinkEvents)>);
 
@@ -28,7 +28,7 @@ impl Neighbours {
         std::future::pending().await
     }
 
-    /// Does what is decided about links.
+    /// Carries out a decision about links.
     pub(crate) fn carry_out(&mut self, effect: Effect, news: &mut Happenings) {
         let Some((links, _)) = &mut self.0 else {
             if let Effect::Connect { to, .. } = effect {
@@ -50,7 +50,7 @@ impl Neighbours {
         }
     }
 
-    /// What has happened, for the node.
+    /// Turns an event into the node's input.
     pub(crate) fn told(&mut self, event: LinkEvent, mut input: impl FnMut(Input<'_>)) {
         match event {
             LinkEvent::Up { peer, at } => {
@@ -67,12 +67,12 @@ impl Neighbours {
                 tracing::info!(node = peer.0, why, "no link");
                 input(Input::LinkDown { peer });
             }
-            // Where they come from, and why they were refused, is in the log.
+            // The log has their addresses and the reason.
             LinkEvent::Refused { .. } | LinkEvent::Room { .. } => {}
         }
     }
 
-    /// Tells when all that was said until now has left, or after a moment.
+    /// Replies when everything queued until now has left, or after a moment.
     pub(crate) fn tell_when_said(&self, reply: oneshot::Sender<()>) {
         let left: Vec<_> = self.0.iter().flat_map(|(links, _)| links.left()).collect();
         tokio::task::spawn_local(async move {
@@ -86,7 +86,7 @@ impl Neighbours {
         });
     }
 
-    /// What was said still leaves, for a moment; then no link is left.
+    /// Lets queued data leave for a moment, then ends all links.
     pub(crate) async fn end(self) {
         if let Some((links, events)) = self.0 {
             drop(events);
@@ -95,7 +95,7 @@ impl Neighbours {
     }
 }
 
-/// What a neighbour may take to take what was said to it.
+/// How long a neighbour may take to receive what was queued for it.
 const MOMENT: Duration = Duration::from_secs(1);
 
 fn send(links: &mut Links, to: NodeId, bytes: Arc<[u8]>, news: &mut Happenings) {
@@ -105,7 +105,7 @@ fn send(links: &mut Links, to: NodeId, bytes: Arc<[u8]>, news: &mut Happenings) 
             tracing::warn!(node = to.0, %why, "link dropped");
             news.push(Input::LinkDown { peer: to });
         }
-        // Its end is on its way to us.
+        // The event that reports its loss is on its way.
         Err(Unsent::NoLink) => {}
     }
 }

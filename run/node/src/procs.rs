@@ -1,8 +1,7 @@
-//! The processes of this node, from the wish to start one until nothing of it is left.
+//! The processes of this node, from the request to start one until all of it is gone.
 //!
-//! Owns who is waiting to be started, who runs, and which process groups still hold somebody. What is meant for a
-//! process that still waits is kept for it, in order. Never decides to end a process; it is told. What happens here
-//! goes back to the node as [`Input`]s.
+//! Owns the processes that wait to be started, those that run, and the process groups that are not empty yet. Effects for a process that still waits
+//! are kept for it, in order. Never decides to end a process. Reports to the node by [`Input`]s.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsStr;
@@ -28,7 +27,7 @@ use crate::strays;
 use crate::trees;
 use crate::warden::GroupSlot;
 
-/// What is to be told to the node, in order.
+/// Events for the node, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Happenings(VecDeque<Happening>);
 
@@ -53,14 +52,14 @@ impl Happenings {
 pub(crate) struct Procs {
     spawner: Spawner,
     waiting: VecDeque<ProcStart>,
-    /// What came for those that wait.
+    /// Effects for processes that wait to be started.
     held: BTreeMap<ProcId, Vec<Effect>>,
     table: BTreeMap<ProcId, Proc>,
     /// Children that have not been reaped.
     by_pid: HashMap<Pid, Option<ProcId>>,
     batches: BTreeMap<u64, InFlight>,
     next_batch: u64,
-    /// Signals for processes and all that descends from them.
+    /// Signals for processes with all their descendants.
     trees: Vec<trees::Wish>,
     streams: mpsc::Sender<StreamEvent>,
     pipes: Pipes,
@@ -69,10 +68,10 @@ pub(crate) struct Procs {
 
 #[derive(Debug)]
 struct Proc {
-    /// Also the number of its process group.
+    /// Also the id of its process group.
     pid: Pid,
     phase: Phase,
-    /// `None`: nobody is left in the group who is ours to end.
+    /// `None`: no process is left in the group that we may end.
     group: Option<GroupSlot>,
     /// See [`ProcStart::may_leave`].
     may_leave: bool,
@@ -80,13 +79,13 @@ struct Proc {
     stdout: Option<Reader>,
     stderr: Option<Reader>,
     diag: Option<Reader>,
-    /// What its streams said before it was known whether its start succeeded.
+    /// Events of its streams from before the success of its start was known.
     early: Vec<StreamEvent>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Cloned; whether it could exec is not known yet.
+    /// Cloned; whether its exec succeeds is not known yet.
     Starting {
         batch: u64,
         at: usize,
@@ -131,7 +130,7 @@ impl Procs {
         !self.waiting.is_empty()
     }
 
-    /// Starts as many of those that wait as one turn of the loop may.
+    /// Starts as many of the waiting processes as one turn of the loop may.
     pub(crate) fn start_some(&mut self, session: &mut Session, news: &mut Happenings) {
         let count = self.waiting.len().min(BATCH);
         let starts: Vec<_> = self.waiting.drain(..count).collect();
@@ -177,7 +176,7 @@ impl Procs {
             members.push(proc.clone());
             self.by_pid.insert(started.pid, Some(proc.clone()));
             let entry = self.equip(&proc, started, phase, session, news);
-            // One that is started again had a group of its own.
+            // A restarted process had a group of its own.
             if let Some(slot) = self.table.insert(proc, entry).and_then(|before| before.group) {
                 session.groups().remove(slot);
             }
@@ -217,7 +216,7 @@ impl Procs {
         Proc { pid, phase, group, may_leave, stdin, stdout, stderr, diag, early: Vec::new() }
     }
 
-    /// One of the effects that name a process.
+    /// Carries out an effect that names a process.
     pub(crate) fn carry_out(&mut self, effect: Effect, news: &mut Happenings) {
         let proc = match &effect {
             Effect::Signal { proc, .. }
@@ -260,7 +259,7 @@ impl Procs {
         }
     }
 
-    /// What is left of trees gets its signals. Whether there were any.
+    /// Signals what is left of the trees. Returns whether there were any.
     pub(crate) fn signal_trees(&mut self) -> bool {
         let wishes = std::mem::take(&mut self.trees);
         if !wishes.is_empty() {
@@ -269,8 +268,7 @@ impl Procs {
         !wishes.is_empty()
     }
 
-    /// Tells what a stream said, as soon as its process is known to run. Of failed starts and forgotten jobs nothing is
-    /// told.
+    /// Reports an event of a stream once its process is known to run. Events of failed starts and forgotten jobs are dropped.
     pub(crate) fn stream_event(&mut self, event: StreamEvent, news: &mut Happenings) {
         let (StreamEvent::Output { proc, .. } | StreamEvent::OutputClosed { proc, .. }) = &event;
         match self.table.get_mut(proc) {
@@ -312,7 +310,7 @@ impl Procs {
         }
     }
 
-    /// All children of a batch have either become their program or given up.
+    /// All children of a batch have either executed their program or given up.
     pub(crate) fn batch_resolved(&mut self, id: u64, session: &mut Session, news: &mut Happenings) {
         let Some(InFlight { mut batch, members }) = self.batches.remove(&id) else { return };
         batch.resolve();
@@ -322,7 +320,7 @@ impl Procs {
         self.spawner.recycle(batch);
     }
 
-    /// Tells how the start of a process went, unless that was told before.
+    /// Reports how the start of a process went, unless that was reported before.
     fn settle(
         &mut self,
         proc: &ProcId,
@@ -361,7 +359,7 @@ impl Procs {
         news.push(Input::SpawnFailed { proc, failure });
     }
 
-    /// Collects every child that has ended.
+    /// Reaps every child that has ended.
     pub(crate) fn reap(&mut self, session: &mut Session, news: &mut Happenings) {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -375,14 +373,14 @@ impl Procs {
     fn ended(&mut self, pid: Pid, status: WaitStatus, session: &mut Session, news: &mut Happenings) {
         let proc = match self.by_pid.remove(&pid) {
             Some(Some(proc)) => proc,
-            // It never became its program, or its job was forgotten.
+            // It never executed its program, or its job was forgotten.
             Some(None) => return,
             None if pid == session.warden() => {
                 return tracing::warn!("the process that cleans up after us has ended");
             }
             None => return session.orphan_ended(pid),
         };
-        // A dead child has settled, whatever the rest of its batch does.
+        // The start of a dead child is settled, even while the rest of its batch is not.
         if let Some(Phase::Starting { batch: id, .. }) = self.table.get(&proc).map(|entry| entry.phase)
             && let Some(in_flight) = self.batches.remove(&id)
         {
@@ -395,7 +393,7 @@ impl Procs {
         for reader in [&entry.stdout, &entry.stderr, &entry.diag].into_iter().flatten() {
             reader.rank_exited();
         }
-        // Usually nobody is left. Otherwise the number stays taken as long as somebody is.
+        // Usually the group is empty. Otherwise its number stays in use.
         if (entry.may_leave || test_kill_process_group(pid).is_err())
             && let Some(slot) = entry.group.take()
         {
@@ -404,7 +402,7 @@ impl Procs {
         news.push(Input::Exited { proc, status: exit_status(status) });
     }
 
-    /// Kills what is left of a job, and forgets it.
+    /// Kills what is left of a job, and forgets the job.
     pub(crate) fn forget(&mut self, nspace: &Nspace, scratch: &Text, session: &mut Session) {
         self.waiting.retain(|start| start.proc.nspace != *nspace);
         self.held.retain(|proc, _| proc.nspace != *nspace);
@@ -438,7 +436,7 @@ impl Procs {
 }
 
 impl Proc {
-    /// To the whole group, as long as somebody is in it.
+    /// Signals the whole group, unless it is empty.
     fn signal(&self, signal: i32) {
         if self.group.is_none() {
             return;
@@ -461,7 +459,7 @@ impl Proc {
     }
 }
 
-/// Waits until nobody holds the other end of this pipe.
+/// Waits until the other end of this pipe is closed everywhere.
 async fn end_of(pipe: OwnedFd) {
     if rustix::io::ioctl_fionbio(&pipe, true).is_err() {
         return;

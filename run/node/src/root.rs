@@ -24,32 +24,32 @@ pub struct RootOptions {
     pub inherited: Inherited,
     pub session: Session,
     pub machine: Machine,
-    /// How many processes this machine is for.
+    /// How many processes this machine takes.
     pub slots: Slots,
     pub max_slots: Option<u32>,
     /// Whether processes may be placed on this machine at all.
     pub takes_ranks: bool,
     /// The other hosts.
     pub fleet: Fleet,
-    /// By which networks daemons reach each other; all, if none is named.
+    /// The networks by which daemons reach each other; empty: all.
     pub networks: Vec<Network>,
     pub limits: Limits,
-    /// From where tools may come.
+    /// Where tools may connect from.
     pub reach: Reach,
-    /// Where somebody waits for this server's address, beside the places that tools search.
+    /// Files for this server's address, beside the places that tools search.
     pub rendezvous_files: Vec<PathBuf>,
-    /// Where this is to be known as the one system server of the machine, if it is.
+    /// Where to register as the machine's one system server; none: it is not.
     pub system_dir: Option<PathBuf>,
-    /// What processes find in their environment that a tool has started.
+    /// Extra environment of the processes that tools start.
     pub env: Vec<Text>,
-    /// It goes on without a job, until somebody stops it.
+    /// It stays without a job, until it is stopped.
     pub lasts: bool,
-    /// What whoever starts it has decided.
+    /// Rules set by the command that starts it.
     pub rules: Rules,
 }
 
 impl Running {
-    /// Starts the root node of a DVM, and by and by the others. To be called within [`crate::block_on`].
+    /// Starts the root node of a DVM, and then the others. Must be called within [`crate::block_on`].
     pub fn root(options: RootOptions) -> Result<Running> {
         let RootOptions { inherited, session, machine, fleet, networks, .. } = options;
         // OpenPMIx ends the namespace of a server's URI at the first dot.
@@ -96,7 +96,7 @@ impl Running {
     }
 }
 
-/// Lets other daemons come in. The result is where they are to call.
+/// Lets other daemons call, and returns at which addresses.
 pub(crate) fn open(links: &mut Links, networks: &[Network]) -> Result<Arc<str>> {
     let own = own_addresses().context("cannot tell the addresses of this host")?;
     let addresses = choose_addresses(&own, networks)?;

@@ -1,12 +1,12 @@
-//! A session: what a launcher keeps in files, in one place that nobody else can enter.
+//! A session: a launcher's files, in one place that no other user can enter.
 //!
-//! The lock file `TMPDIR/px.UID.PID.RANDOM.lock` stands for the session; its directory `TMPDIR/px.UID.PID.RANDOM.SECRET`,
-//! mode 0700, is made when something is to be put there. Most launches of programs without PMIx never need it, and a
-//! directory can cost more than the whole rest of such a launch. Until it is made nobody else can know its name.
+//! The lock file `TMPDIR/px.UID.PID.RANDOM.lock` stands for the session; its directory `TMPDIR/px.UID.PID.RANDOM.SECRET`, mode 0700, is made when
+//! something is to be put there. Most launches of programs without PMIx never need it, and a directory can cost more than the whole rest of such a
+//! launch. Until it is made, its name is unknown to others.
 //!
-//! The file is locked as long as the launcher or its warden lives, so whoever finds it unlocked may remove both: pids
-//! are no proof, they repeat and differ between containers. Removal is the launcher's duty at an orderly end, the
-//! [warden](crate::warden)'s after a violent one, and that of any later launcher of the same user when both are gone.
+//! The file is locked as long as the launcher or its warden lives, so a process that finds it unlocked may remove both: pids are no proof, they
+//! repeat and differ between containers. The launcher removes them at an orderly end, the [warden](crate::warden) after a violent one, and any later
+//! launcher of the same user when both are gone.
 
 mod dir;
 mod lock;
@@ -30,30 +30,29 @@ pub(crate) use lock::{Lock, Place};
 /// Where to put the session.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
-    /// Instead of `TMPDIR`; nothing else is tried then.
+    /// Instead of `TMPDIR`, without a fallback.
     pub tmpdir: Option<PathBuf>,
 }
 
-/// A session that has begun. If it is dropped without [`Session::end`], or the process ends, the warden does what is
-/// to be done.
+/// A session that has begun. If it is dropped without [`Session::end`], or the process ends, the warden cleans up.
 #[derive(Debug)]
 pub struct Session {
     place: Place,
     dir: PathBuf,
     note: Option<String>,
-    /// Held to the last: until then nobody else may take the session for an abandoned one.
+    /// Held to the last: without it, another launcher would take the session for an abandoned one.
     lock: Lock,
     warden: Warden,
-    /// All children that this process has but for the warden, ranks have left.
+    /// This process had no children at the start, so all that it has now, except the warden, are its ranks or orphans of ranks.
     was_childless: bool,
-    /// Children that we had before the first rank: agents have left them, and they are not ours to end.
+    /// Orphans of agents from before the first rank: they are not ours to end.
     left: Option<HashSet<Pid>>,
     /// The directory, if anything was ever put into it.
     made: Option<PrivateDir>,
 }
 
 impl Session {
-    /// Makes the lock file and forks the warden. To be called while the process has one thread and little memory.
+    /// Makes the lock file and forks the warden. Must be called while the process has one thread and little memory.
     pub fn begin(options: &SessionOptions) -> Result<Session> {
         let ((place, lock), note) = match &options.tmpdir {
             Some(dir) => (lock_in(TmpDir::open(dir)?)?, None),
@@ -67,22 +66,22 @@ impl Session {
         Ok(Session { place, dir, note, lock, warden, was_childless, left: None, made: None })
     }
 
-    /// Where the session keeps its files. Absolute; it exists when something was put there.
+    /// Where the session keeps its files. Absolute; exists once a file was put there.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Something that the user should know, if the directory is not where it was to be.
+    /// A note for the user, if the directory is not at the requested place.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// The pid of the warden: it is a child of ours that no job has started.
+    /// The pid of the warden, a child of ours that belongs to no job.
     pub(crate) fn warden(&self) -> Pid {
         self.warden.pid()
     }
 
-    /// The first process is about to start of which nothing may be left. `is_known`: which children are not orphans.
+    /// Called before the first process that must not leave any descendant behind. `is_known`: children that are not orphans.
     pub(crate) fn before_first_rank(&mut self, is_known: impl Fn(Pid) -> bool) {
         if self.left.is_none() {
             let warden = self.warden.pid();
@@ -91,14 +90,14 @@ impl Session {
         }
     }
 
-    /// A child has been reaped that nobody here has started.
+    /// An orphan that we had adopted has been reaped.
     pub(crate) fn orphan_ended(&mut self, pid: Pid) {
         if let Some(left) = &mut self.left {
             left.remove(&pid);
         }
     }
 
-    /// Where there was no rank, everybody was left by agents.
+    /// Whether an agent left this child. Without any rank, agents left them all.
     fn was_left(&self, child: Pid) -> bool {
         self.left.as_ref().is_none_or(|left| left.contains(&child))
     }
@@ -108,7 +107,7 @@ impl Session {
         self.warden.groups()
     }
 
-    /// The directory, for something of our own.
+    /// The directory, for a file that the session needs.
     pub(crate) fn use_dir(&mut self) -> io::Result<&PrivateDir> {
         let made = match self.made.take() {
             Some(made) => made,
@@ -117,13 +116,13 @@ impl Session {
         Ok(self.made.insert(made))
     }
 
-    /// The directory, for something that can be done without it. None: it cannot be made, and the log says why.
+    /// The directory, for a file that the session can do without. None: it cannot be made; the log has the reason.
     pub(crate) fn dir_if_possible(&mut self) -> Option<&PrivateDir> {
         let path = self.dir.clone();
         self.use_dir().inspect_err(|e| tracing::warn!("cannot make {}: {e}", path.display())).ok()
     }
 
-    /// Makes a directory of this session, because somebody may look for it from now on.
+    /// Makes a directory of this session, because processes may look for it from now on.
     pub(crate) fn make(&mut self, dir: &Path) {
         if let Some(made) = self.dir_if_possible()
             && let Err(e) = made.make_below(dir)
@@ -132,7 +131,7 @@ impl Session {
         }
     }
 
-    /// Removes a directory of this session with all that is in it.
+    /// Removes a directory of this session with its contents.
     pub(crate) fn discard(&self, dir: &Path) {
         let Some(made) = self.made.as_ref().filter(|_| dir.starts_with(&self.dir)) else { return };
         if let Err(e) = made.remove_below(dir)
@@ -142,7 +141,7 @@ impl Session {
         }
     }
 
-    /// The orderly end: nothing of the session is left.
+    /// The orderly end: removes everything of the session.
     pub fn end(self) {
         if strays::are_possible(|pid| pid == self.warden.pid()) {
             strays::kill_all(self.marker().as_bytes(), || match self.was_childless {
@@ -170,7 +169,7 @@ pub(crate) fn marker(place: &Place) -> OsString {
     marker
 }
 
-/// Removes everything of a session whose processes are all dead.
+/// Removes everything of a session that has no living process.
 pub(crate) fn clear(place: &Place, lock: &Lock) {
     if let Some(dir) = place.dir_of(lock) {
         cleanup::carry_out_journal(&dir);

@@ -1,7 +1,7 @@
-//! Signals that reach the launcher, as a stream of values. What they mean is decided by whoever reads the stream.
+//! Signals that reach the launcher, as a stream of values. The reader of the stream decides what they mean.
 //!
-//! Whoever sends us a signal means it, even if it was ignored when we were started: shells do that to SIGINT and SIGQUIT of what scripts put
-//! into the background. Only SIGHUP, which `nohup` has us ignore, stays ignored.
+//! A signal sent to us is meant for us, even if it was ignored when we were started: shells ignore SIGINT and SIGQUIT in what scripts put into the
+//! background. Only SIGHUP, which `nohup` ignores for us, stays ignored.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -18,7 +18,7 @@ pub enum SignalEvent {
     Interrupt,
     /// SIGQUIT.
     Quit,
-    /// SIGTERM: somebody else wants the job to end.
+    /// SIGTERM: another program wants the job to end.
     Terminate,
     /// SIGHUP: the terminal is gone.
     Hangup,
@@ -33,18 +33,18 @@ pub enum SignalEvent {
 }
 
 impl SignalEvent {
-    /// Whether somebody wants an end by it.
+    /// Whether the signal asks for an end.
     pub fn is_wish_to_end(self) -> bool {
         use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
         matches!(self, Interrupt | Terminate | Hangup | Quit)
     }
 }
 
-/// All signals that a launcher cares about.
+/// All signals that a launcher handles.
 #[derive(Debug)]
 pub struct Signals {
     streams: Vec<(SignalEvent, tokio::signal::unix::Signal)>,
-    /// Where to look first next time, so that a flood of one signal does not hide the others.
+    /// Where the next poll begins, so that a flood of one signal does not hide the others.
     next: usize,
 }
 
@@ -80,7 +80,7 @@ impl Signals {
     }
 }
 
-/// Stops this process as SIGTSTP would have, after the job was told. Returns when somebody continues it.
+/// Stops this process as SIGTSTP would have, after the job was notified. Returns when the process is continued.
 pub fn stop_self() -> io::Result<()> {
     kill_process(getpid(), Signal::STOP).map_err(io::Error::from)
 }

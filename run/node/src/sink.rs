@@ -1,8 +1,8 @@
 //! One of the launcher's own output descriptors, written without ever blocking the launcher.
 //!
-//! The launcher serves its ranks from the same thread, so a reader that stops reading must not stop it. A terminal or a
-//! pipe is opened a second time, non-blocking; the description that is shared with the shell is left as it is. Where
-//! that cannot be done (a socket, a sandbox), the descriptor is asked before each small write.
+//! The launcher serves its ranks from the same thread, so a reader that stops reading must not stop it. A terminal or a pipe is opened a second time,
+//! non-blocking; the open file description shared with the shell is left as it is. Where that fails (a socket, a sandbox), the descriptor is polled
+//! before each small write.
 
 use std::io;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::stdio::LARGE_PIPE;
 
-/// Standard output or standard error, with what waits to be written to it.
+/// Standard output or standard error, with the data that waits to be written.
 #[derive(Debug)]
 pub struct Sink {
     inherited: BorrowedFd<'static>,
@@ -26,13 +26,13 @@ pub struct Sink {
     /// How much of the buffer has been written.
     written: usize,
     way: Option<Way>,
-    /// It was full once, and was made larger if it is a pipe.
+    /// It was full once, and enlarged if it is a pipe.
     enlarged: bool,
-    /// Since when its reader has taken nothing of what waits.
+    /// Since when its reader has taken none of the waiting data.
     idle_since: Option<Instant>,
-    /// Nobody waits for its reader any more: how many bytes of output it has not taken.
+    /// Set once the sink no longer waits for its reader: bytes of output that were not delivered.
     given_up: Option<u64>,
-    /// Where in the buffer the launcher's own words stand, which are no output.
+    /// Ranges in the buffer with the launcher's own messages, which are no output of ranks.
     said: Vec<Range<usize>>,
 }
 
@@ -40,9 +40,9 @@ pub struct Sink {
 enum Way {
     /// Never blocks for long: a file, the null device.
     Direct,
-    /// Says by itself when it would block.
+    /// Fails by itself with EAGAIN when it would block.
     NonBlocking(AsyncFd<OwnedFd>),
-    /// Might block: is asked before, and takes little at a time.
+    /// Might block: polled before each write, and written in small pieces.
     Asked(AsyncFd<BorrowedFd<'static>>),
 }
 
@@ -68,12 +68,12 @@ impl Sink {
         }
     }
 
-    /// A person may be looking.
+    /// A user may be watching.
     pub fn is_terminal(&self) -> bool {
         rustix::termios::isatty(self.inherited)
     }
 
-    /// Whoever reads one of them reads the other.
+    /// Both have the same reader.
     pub fn is_same_file(&self, other: &Sink) -> bool {
         match (fstat(self.inherited), fstat(other.inherited)) {
             (Ok(a), Ok(b)) => (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino),
@@ -81,12 +81,12 @@ impl Sink {
         }
     }
 
-    /// What is appended here will be written by [`Sink::flush`].
+    /// Bytes appended here are written by [`Sink::flush`].
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// What the launcher says itself.
+    /// Appends a message of the launcher itself.
     pub fn say(&mut self, text: &[u8]) {
         let before = self.buffer.len();
         self.buffer.extend_from_slice(text);
@@ -101,33 +101,33 @@ impl Sink {
         self.buffer.len() - self.written
     }
 
-    /// Where in a file that nobody else writes to the first byte of the buffer stands, or will.
+    /// The file offset of the first byte of the buffer, if no other process writes to the file.
     pub fn place_of_buffer(&self) -> io::Result<u64> {
         let length = u64::try_from(fstat(self.inherited)?.st_size).unwrap_or_default();
         Ok(length.saturating_sub(self.written as u64))
     }
 
-    /// Since when its reader has taken nothing, if something waits for it.
+    /// Since when its reader has taken nothing, if data waits for it.
     pub fn idle_since(&self) -> Option<Instant> {
         self.idle_since
     }
 
-    /// Lets a pipe take as much as the kernel allows: what comes is the last, and its reader may come to it later.
+    /// Enlarges a pipe as far as the kernel allows: the last output is coming, and its reader may read it later.
     pub fn make_room(&self) {
         enlarge(self.inherited, LAST_PIPE);
     }
 
-    /// Waits for its reader no longer: what waits and what comes is counted instead of written.
+    /// Stops waiting for the reader: waiting and further output is counted instead of written.
     pub fn give_up(&mut self) {
         self.given_up.get_or_insert(0);
     }
 
-    /// How many bytes of output its reader has not taken.
+    /// How many bytes of output the reader has not taken.
     pub fn undelivered(&self) -> u64 {
         self.given_up.unwrap_or(0)
     }
 
-    /// Writes all that waits. May be dropped while it waits.
+    /// Writes all waiting data. May be cancelled at any await.
     pub async fn flush(&mut self) -> io::Result<()> {
         if let Some(undelivered) = &mut self.given_up {
             let said = self.said.iter().map(|said| said.end.saturating_sub(said.start.max(self.written)));
@@ -179,7 +179,7 @@ impl Way {
                 return Ok(waited_for.map_or(Way::Direct, Way::NonBlocking));
             }
         }
-        // SAFETY: a standard descriptor, borrowed for ever: nobody closes it.
+        // SAFETY: a standard descriptor, borrowed for ever: it is never closed.
         let waited_for = unsafe { AsyncFd::register_with_interest(fd, Interest::WRITABLE) };
         Ok(waited_for.map_or(Way::Direct, Way::Asked))
     }
@@ -205,7 +205,7 @@ impl Way {
     }
 }
 
-/// Its reader and we take turns less often when a pipe holds more. What is none, or may not grow, stays as it is.
+/// With a larger pipe, the reader and we switch less often. What is no pipe, or may not grow, stays as it is.
 fn enlarge(pipe: BorrowedFd<'static>, to: usize) {
     if fcntl_getpipe_size(pipe).is_ok_and(|size| size < to) {
         let _ = fcntl_setpipe_size(pipe, to);
@@ -224,7 +224,7 @@ fn write(way: &Way, inherited: BorrowedFd<'static>, bytes: &[u8]) -> Result<usiz
 fn is_ready(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
     match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-        // Trying is another way to ask.
+        // Let the write find out.
         Err(Errno::INTR) => Ok(true),
         asked => asked.map(|_| !fds[0].revents().is_empty()),
     }
@@ -232,9 +232,9 @@ fn is_ready(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
 
 /// A pipe that polls writable takes PIPE_BUF bytes without blocking.
 const SURE: usize = 4096;
-/// What the kernel lets everybody have, unless its administrator says otherwise.
+/// The kernel's default for every user.
 const LAST_PIPE: usize = 1 << 20;
-/// For the odd file that says EAGAIN although it cannot be waited for.
+/// For the odd file that fails with EAGAIN although it cannot be polled.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
 
 #[cfg(test)]
@@ -249,7 +249,7 @@ mod tests {
     fn sink(fd: OwnedFd) -> Sink {
         let raw = fd.as_raw_fd();
         std::mem::forget(fd);
-        // SAFETY: nobody closes the descriptor any more.
+        // SAFETY: the descriptor is never closed.
         Sink::new(unsafe { BorrowedFd::borrow_raw(raw) })
     }
 
@@ -258,7 +258,7 @@ mod tests {
         runtime.expect("a runtime").block_on(test);
     }
 
-    /// Fills what the kernel takes, sees that the sink waits without blocking, and reads everything back.
+    /// Fills what the kernel takes, checks that the sink waits without blocking, and reads everything back.
     async fn slow_reader(mut sink: Sink, mut reader: impl Read + Send + 'static) {
         let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
         sink.buffer().extend_from_slice(&sent);

@@ -1,8 +1,7 @@
-//! What this process was given by its parent, made safe before anything else happens.
+//! What this process inherited from its parent, made safe before anything else happens.
 //!
-//! Standard descriptors that are closed would be taken by the first socket; descriptors that the parent left open
-//! would leak into every rank; a blocked or ignored signal would break waiting for children. Nothing here decides
-//! anything about jobs. Next: [`crate::Session::begin`].
+//! The first socket would take the number of a closed standard descriptor; descriptors that the parent left open would leak into every rank; a
+//! blocked or ignored signal would break waiting for children. Nothing here decides anything about jobs. Next: [`crate::Session::begin`].
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,7 +12,7 @@ use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the ranks get back as we found it.
+/// What ranks get back as we found it.
 #[derive(Clone, Debug)]
 pub struct Inherited {
     /// The limit of open files, if we raised ours.
@@ -21,7 +20,7 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Puts the process in order. To be called first in `main`, before a thread exists or a file is opened.
+    /// Puts the process in order. Must be called first in `main`, before a thread exists or a file is opened.
     pub fn take() -> Result<Inherited> {
         open_standard_descriptors().context("cannot open /dev/null in place of a closed standard stream")?;
         keep_descriptors_from_children();
@@ -31,15 +30,15 @@ impl Inherited {
         Ok(Inherited { open_files: raise_open_files() })
     }
 
-    /// The soft and hard limit of open files to be given back to ranks, as the kernel takes them.
+    /// The soft and hard limit of open files to restore in ranks, as the kernel takes them.
     pub(crate) fn open_files(&self) -> Option<[u64; 2]> {
         let limit = self.open_files.as_ref()?;
         Some([limit.current, limit.maximum].map(|n| n.unwrap_or(u64::MAX)))
     }
 }
 
-/// SIGINT and SIGQUIT end this process again if they were ignored when it was started, as shells have it for what scripts put into the
-/// background: who sends one of them means it. To be called before a thread exists.
+/// Lets SIGINT and SIGQUIT end this process again if they were ignored when it was started. Shells do that for what scripts put into the background,
+/// but a signal sent to us is meant for us. Must be called before a thread exists.
 pub fn heed_interrupts() {
     for signal in [libc::SIGINT, libc::SIGQUIT].into_iter().filter(|signal| is_ignored(*signal)) {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -51,11 +50,11 @@ pub fn heed_interrupts() {
     }
 }
 
-/// From now on [`terminated_by`] knows. To be called before anybody else handles SIGTERM: their handler calls this one.
+/// Records the sender of SIGTERM for [`terminated_by`]. Must be called before other code handles SIGTERM: its handler calls this one.
 pub(crate) fn note_who_terminates() {
     extern "C" fn note(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-        // SAFETY: a handler with `SA_SIGINFO` is given what the kernel knows of the signal, or nothing; of a signal that a process has
-        // sent, which a code of 0 or less says, that has a pid.
+        // SAFETY: a handler with `SA_SIGINFO` is given the kernel's data on the signal, or nothing; a code of 0 or less means that a process has sent
+        // it, and then the data has a pid.
         let sender = unsafe { info.as_ref().filter(|info| info.si_code <= 0).map(|info| info.si_pid()) };
         if let Some(sender) = sender {
             TERMINATED_BY.store(sender, Ordering::Release);
@@ -74,12 +73,12 @@ pub(crate) fn note_who_terminates() {
     }
 }
 
-/// The process that has last sent us SIGTERM.
+/// The process that last sent us SIGTERM.
 pub fn terminated_by() -> Option<u32> {
     u32::try_from(TERMINATED_BY.load(Ordering::Acquire)).ok().filter(|pid| *pid > 0)
 }
 
-/// Whether a signal was being ignored, and so should go on being ignored.
+/// Whether a signal is ignored, and so should stay ignored.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     disposition(signal) == Some(libc::SIG_IGN)
 }
@@ -110,7 +109,7 @@ fn open_standard_descriptors() -> io::Result<()> {
             continue;
         }
         let opened = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())?;
-        // The lowest free number is the one that was found closed, since those below are open.
+        // The lowest free number is the closed one, since those below are open.
         std::mem::forget(opened);
     }
     Ok(())
@@ -124,7 +123,7 @@ fn is_open(fd: RawFd) -> bool {
 /// Marks everything above the standard streams close-on-exec.
 fn keep_descriptors_from_children() {
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 1 << 2;
-    // SAFETY: the call changes flags only; no descriptor is closed, so nobody's ownership is touched.
+    // SAFETY: the call changes flags only; no descriptor is closed, so all owners keep theirs.
     let done = unsafe {
         libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC)
     };
@@ -141,8 +140,8 @@ fn keep_descriptors_from_children() {
     }
 }
 
-/// A write beyond the limit of file sizes is an error of that write, not our end. Handlers do not reach ranks: theirs is the
-/// default, as without us.
+/// Makes a write beyond the limit of file sizes an error of that write, not our end. Ranks do not inherit handlers: they get the default, as without
+/// us.
 fn survive_file_limits() {
     extern "C" fn nothing(_: libc::c_int) {}
     if disposition(libc::SIGXFSZ) != Some(libc::SIG_DFL) {
@@ -159,15 +158,15 @@ fn survive_file_limits() {
 
 fn unblock_all_signals() {
     let mut none = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `sigemptyset` initialises the set that `sigprocmask` then reads; the old set is not asked for.
+    // SAFETY: `sigemptyset` initialises the set that `sigprocmask` then reads; the old set is not requested.
     unsafe {
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
     }
 }
 
-/// Output passes through memory that is needed again at once. By default the C library gives it back to the kernel after each
-/// piece, which costs more than the piece.
+/// Output passes through memory that is needed again at once. By default the C library returns it to the kernel after each piece, which costs more
+/// than the piece.
 fn keep_some_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the calls set two numbers of the allocator, before another thread exists.
@@ -177,7 +176,7 @@ fn keep_some_memory() {
     }
 }
 
-/// A rank costs up to four descriptors, so the customary soft limit of 1024 is soon reached. Returns the old limit.
+/// A rank costs up to four descriptors, so the usual soft limit of 1024 is soon reached. Returns the old limit if it was raised.
 fn raise_open_files() -> Option<Rlimit> {
     let old = getrlimit(Resource::Nofile);
     let wanted = old.maximum.map_or(ENOUGH_FILES, |hard| hard.min(ENOUGH_FILES));
@@ -193,6 +192,6 @@ fn raise_open_files() -> Option<Rlimit> {
 
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 const ENOUGH_FILES: u64 = 1 << 17;
-/// Bytes of unused memory that are not given back.
+/// Bytes of unused memory that are kept.
 #[cfg(target_env = "gnu")]
 const KEPT_MEMORY: libc::c_int = 4 << 20;

@@ -1,8 +1,7 @@
 //! The launcher's own standard input, read only as far as ranks want it.
 //!
-//! The descriptor is shared with the shell that started us, so its flags are never changed: a pipe or a terminal is
-//! opened anew where possible, and otherwise read only when it is known to hold something. A launcher in the
-//! background leaves the terminal alone until it is brought to the foreground.
+//! The descriptor is shared with the shell that started us, so its flags are never changed: a pipe or a terminal is opened anew where possible, and
+//! otherwise read only when it has data. A launcher in the background leaves the terminal alone until it is in the foreground.
 
 use std::fs::File;
 use std::io;
@@ -28,20 +27,20 @@ pub enum StdinSource {
     /// Descriptor 0 of this process.
     Inherited,
     File(PathBuf),
-    /// Ends at once.
+    /// Ends at once without data.
     Empty,
-    /// Holds nothing and does not end: the ranks read what tools push.
+    /// Has no data and no end: the ranks read what tools push.
     Silent,
 }
 
-/// News of a job's standard input.
+/// Events of a job's standard input.
 #[derive(Debug)]
 pub(crate) enum StdinEvent {
     Data {
         nspace: Nspace,
         data: Arc<[u8]>,
     },
-    /// With what went wrong, unless it was the regular end.
+    /// With the error, unless it was the regular end.
     End {
         nspace: Nspace,
         error: Option<String>,
@@ -57,7 +56,7 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Bytes that may be read, also before it is known from where.
+    /// Adds bytes that may be read, even before the source is known.
     pub(crate) fn credit(&mut self, bytes: usize) {
         let credit = self.credit.get_or_insert_with(|| Rc::new(Semaphore::new(0)));
         credit.add_permits(bytes.min(Semaphore::MAX_PERMITS - credit.available_permits()));
@@ -113,7 +112,7 @@ async fn read(
     credit: &Semaphore,
     events: &mpsc::Sender<StdinEvent>,
 ) -> io::Result<()> {
-    // A job whose ranks want no input leaves ours for whoever comes next.
+    // A job whose ranks want no input leaves ours for its next reader.
     wait_for_credit(credit).await;
     let Some(input) = source.open()? else { return Ok(()) };
     let mut buffer = vec![0; CHUNK];
@@ -138,7 +137,7 @@ async fn wait_for_credit(credit: &Semaphore) {
     }
 }
 
-/// Something that can be waited for, or that is always ready.
+/// A source that can be polled, or that is always ready.
 #[derive(Debug)]
 enum Input {
     Polled {
@@ -151,7 +150,7 @@ enum Input {
 
 impl Input {
     fn new(fd: OwnedFd) -> io::Result<Input> {
-        // Regular files cannot be waited for: the kernel says so with EPERM, but tokio keeps the descriptor then.
+        // Regular files cannot be polled: the kernel fails with EPERM, but tokio would keep the descriptor then.
         let pollable = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
             FileType::Fifo | FileType::Socket => true,
             FileType::CharacterDevice => rustix::termios::isatty(&fd),
@@ -165,11 +164,11 @@ impl Input {
         Ok(Input::Polled { fd, terminal })
     }
 
-    /// As much as there is, as far as there is room; 0 at the end.
+    /// Reads what there is, as far as there is room; 0 at the end.
     async fn read(&self, data: &mut [u8]) -> io::Result<usize> {
         match self {
             Input::Ready(fd) => {
-                // Others get their turn, too, while a large file is read.
+                // Other tasks get their turn, too, while a large file is read.
                 tokio::task::yield_now().await;
                 Ok(rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut *data))?)
             }
@@ -188,14 +187,14 @@ impl Input {
     }
 }
 
-/// Descriptor 0 in a form whose flags are ours alone, if there is one.
+/// Descriptor 0, with flags of our own where possible.
 fn inherited() -> io::Result<OwnedFd> {
     let stdin = io::stdin();
     let stat = rustix::fs::fstat(&stdin)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if kind == FileType::Fifo || rustix::termios::isatty(&stdin) {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        // Fails where the file belongs to somebody else, as after `su`.
+        // Fails if the file belongs to another user, as after `su`.
         if let Ok(fd) = rustix::fs::open("/proc/self/fd/0", flags, Mode::empty()) {
             return Ok(fd);
         }
@@ -210,7 +209,7 @@ fn read_now(fd: &OwnedFd, data: &mut [u8]) -> Result<usize, Errno> {
         return Err(Errno::AGAIN);
     }
     match rustix::io::read(fd, data) {
-        // What a socket's peer or a terminal says when it is gone.
+        // What a socket or a terminal returns when its peer is gone.
         Err(Errno::CONNRESET | Errno::IO) => Ok(0),
         Err(Errno::INTR) => Err(Errno::AGAIN),
         done => done,

@@ -1,8 +1,7 @@
-//! The standard streams of ranks: pipes that are read no faster than somebody wants to know.
+//! The standard streams of ranks: pipes that are read no faster than their output is wanted.
 //!
-//! One task per output stream reads at most its credit and hands the bytes to the owner. When the rank has exited,
-//! what it had written is still read, to the byte; what descendants write into the same pipe after that is not waited
-//! for, or a daemon that a rank left behind would keep the job for ever.
+//! One task per output stream reads at most its credit and passes the bytes to the owner. After the exit of the rank, everything that it had written
+//! is still read. What descendants write into the same pipe later is not waited for, or a daemon left behind by a rank would keep the job for ever.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -21,7 +20,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-/// News of a stream.
+/// Events of a stream.
 #[derive(Debug)]
 pub(crate) enum StreamEvent {
     Output {
@@ -39,7 +38,7 @@ pub(crate) enum StreamEvent {
 /// What all streams of a node share.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipes {
-    /// Where bytes are before it is known how many they are.
+    /// Buffer for reading, before the number of bytes is known.
     scratch: Rc<RefCell<Box<[u8]>>>,
     /// How many pipes may still be made larger.
     enlargeable: Rc<Cell<usize>>,
@@ -57,12 +56,12 @@ impl Default for Pipes {
 }
 
 impl Pipes {
-    /// Whoever fills a pipe and whoever empties it take turns less often when it holds more.
+    /// With a larger pipe, its writer and its reader switch less often.
     fn enlarge(&self, pipe: impl AsFd) -> Option<Enlarged> {
         let left = self.enlargeable.get().checked_sub(1)?;
         self.enlargeable.set(left);
         let enlarged = Enlarged(self.enlargeable.clone());
-        // The size stays as it is where the kernel does not want to.
+        // If the kernel refuses, the size stays as it is.
         let _ = rustix::pipe::fcntl_setpipe_size(pipe, LARGE_PIPE);
         Some(enlarged)
     }
@@ -106,12 +105,12 @@ impl Reader {
     }
 
     pub(crate) fn credit(&self, bytes: usize) {
-        // More than the semaphore can count is as good as no limit.
+        // More than the semaphore can count means no limit.
         let room = Semaphore::MAX_PERMITS - self.shared.credit.available_permits();
         self.shared.credit.add_permits(bytes.min(room));
     }
 
-    /// The rank is gone: once what it wrote was read, the stream ends.
+    /// The rank has exited: the stream ends after what it had written.
     pub(crate) fn rank_exited(&self) {
         self.shared.exited.notify_one();
     }
@@ -123,7 +122,7 @@ impl Drop for Reader {
     }
 }
 
-/// The reading end, as its task has it.
+/// The reading end, owned by its task.
 struct Source {
     proc: ProcId,
     channel: IofChannel,
@@ -154,7 +153,7 @@ impl Source {
                 Ok(_) => {}
             }
         }
-        // What the rank wrote is in the pipe now: nobody can put anything in front of it.
+        // What the rank wrote is in the pipe now, in front of anything written later.
         let mut rest =
             rustix::io::ioctl_fionread(&self.pipe).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
         while rest > 0 {
@@ -165,8 +164,8 @@ impl Source {
         }
     }
 
-    /// Reads and delivers up to `most` bytes, as far as there is credit; 0 means the end. May be cancelled while it
-    /// waits, never between reading and delivering.
+    /// Reads and delivers up to `most` bytes, as far as there is credit; 0 means the end. May be cancelled while it waits, never between reading and
+    /// delivering.
     async fn read_some(&mut self, most: usize) -> io::Result<usize> {
         loop {
             let Ok(permit) = self.shared.credit.acquire_many(LEAST_CHARGE as u32).await else { return Ok(0) };
@@ -177,7 +176,7 @@ impl Source {
             let mut scratch = scratch.borrow_mut();
             let room = self.shared.credit.available_permits().min(most).min(scratch.len());
             let mut room = ReadBuf::new(scratch.get_mut(..room).unwrap_or_default());
-            // In this way a pipe that gives less than there is room for is not asked again before it has more.
+            // In this way, after a short read, the pipe is not read again before it has more.
             match poll_now(|cx| Pin::new(&mut self.pipe).poll_read(cx, &mut room)) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Err(error),
@@ -197,26 +196,26 @@ impl Source {
     }
 }
 
-/// What comes of it without waiting; whoever calls this waits in another way.
+/// Polls once without waiting; the caller waits in another way.
 fn poll_now<T>(poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
     poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A rank's standard input. Belongs to the owner, which writes what it can at once.
+/// A rank's standard input. Belongs to the owner, which writes immediately what the pipe takes.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pipe: Rc<pipe::Sender>,
     queue: VecDeque<Arc<[u8]>>,
-    /// How much of the first in the queue has left.
+    /// How many bytes of the first in the queue have been written.
     written: usize,
     ending: bool,
-    /// Somebody tells the owner when there is room.
+    /// A task will notify the owner when there is room.
     waiting: bool,
     pipes: Pipes,
     enlarged: Option<Enlarged>,
 }
 
-/// What came of writing.
+/// The result of writing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) bytes: usize,
@@ -226,7 +225,7 @@ pub(crate) struct Written {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriterState {
     Open,
-    /// Everything was written and the end was asked for.
+    /// Everything was written and the end was requested.
     Ended,
     /// The rank has closed its end.
     Refused,
@@ -282,14 +281,14 @@ impl Writer {
         Written { bytes, then }
     }
 
-    /// What to wait for before the next [`Writer::flush`], if there is something to write and nobody waits yet.
+    /// What to wait for before the next [`Writer::flush`]; none if the queue is empty or a task waits already.
     pub(crate) fn wait(&mut self) -> Option<impl Future<Output = ()> + use<>> {
         if self.queue.is_empty() || std::mem::replace(&mut self.waiting, true) {
             return None;
         }
         let pipe = self.pipe.clone();
         Some(async move {
-            // An error shows again at the next write.
+            // An error shows up again at the next write.
             let _ = pipe.writable().await;
         })
     }
@@ -301,6 +300,6 @@ impl Writer {
 
 /// The most that is read at once: what a pipe holds by default.
 const CHUNK: usize = 64 << 10;
-/// What a pipe holds that is known to carry much, and how many of them there are at a time.
+/// The size of a pipe that carries much data, and how many of them there are at a time.
 pub(crate) const LARGE_PIPE: usize = 256 << 10;
 const MOST_ENLARGED: usize = 32;

@@ -1,9 +1,8 @@
-//! Processes that ranks have started and left, in whatever session or group: found by what every process of a session carries in
-//! its environment.
+//! Processes that ranks have started and left, in whatever session or group: found by the marker that every process of a session has in its
+//! environment.
 //!
-//! The kernel makes them children of the launcher when their parents die, so that it knows without a search that there are none. Then they
-//! are found as its children, too, with whatever environment; but not if it had children before its first rank, whose orphans
-//! cannot be told from those of ranks.
+//! The kernel makes orphans children of the launcher, so that it knows without a search when there are none. Then they are also found as its
+//! children, whatever their environment is; but not if it had children before its first rank, whose orphans look the same as those of ranks.
 
 use std::fs;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use rustix::process::{
     waitpid,
 };
 
-/// From now on orphans of our descendants become children of ours. Where that cannot be, there is always a search.
+/// Adopts orphans of our descendants from now on. Where that fails, there is always a search.
 pub(crate) fn adopt() {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         tracing::debug!(%error, "orphans are left to others");
@@ -27,12 +26,12 @@ pub(crate) fn have_children() -> bool {
     any.err() != Some(Errno::CHILD)
 }
 
-/// Whether a search may find anybody: we have children that are not `known`.
+/// Whether a search may find any process: we have children that are not `known`.
 pub(crate) fn are_possible(known: impl Fn(Pid) -> bool) -> bool {
     children().is_none_or(|children| children.into_iter().any(|pid| !known(pid)))
 }
 
-/// Our children. Not every kernel tells.
+/// Our children. Not every kernel lists them.
 pub(crate) fn children() -> Option<Vec<Pid>> {
     let mut all = Vec::new();
     for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
@@ -42,7 +41,7 @@ pub(crate) fn children() -> Option<Vec<Pid>> {
     Some(all)
 }
 
-/// Kills all that carry the marker, `NAME=VALUE`, and `others`, until nobody is found. `others` says how many it has found.
+/// Kills all processes with the marker, `NAME=VALUE`, and `others`, until none is found. `others` returns how many it has found.
 pub(crate) fn kill_all(marker: &[u8], others: impl Fn() -> usize) {
     for _ in 0..KILL_ROUNDS {
         if others() + kill_marked(marker) == 0 {
@@ -52,7 +51,7 @@ pub(crate) fn kill_all(marker: &[u8], others: impl Fn() -> usize) {
     }
 }
 
-/// Kills our children, but for those that are `spared` and what agents have left; returns how many were not dead yet. Theirs become ours.
+/// Kills our children, except for the `spared` and what agents have left; returns how many were still alive. We adopt their children.
 pub(crate) fn kill_children(spared: impl Fn(Pid) -> bool) -> usize {
     let found = children().unwrap_or_default().into_iter();
     let is_of_others = |pid: u32| is_warden(pid) || carries(pid, PARTING.as_bytes());
@@ -65,7 +64,7 @@ fn is_reaped(child: Pid) -> bool {
     !matches!(waitpid(Some(child), WaitOptions::NOHANG), Ok(None))
 }
 
-/// Kills every process that carries the marker and is not dead yet; returns how many.
+/// Kills every living process with the marker; returns how many.
 pub(crate) fn kill_marked(marker: &[u8]) -> usize {
     let Ok(entries) = fs::read_dir("/proc") else { return 0 };
     let me = std::process::id();
@@ -78,23 +77,22 @@ pub(crate) fn kill_marked(marker: &[u8]) -> usize {
         .count()
 }
 
-/// Whether a process was started with this variable. The environment of other users' processes cannot be read, that
-/// of a zombie is empty.
+/// Whether a process was started with this variable. The environment of other users' processes cannot be read; that of a zombie is empty.
 fn carries(pid: u32, marker: &[u8]) -> bool {
     let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
     environment.split(|b| *b == 0).any(|variable| variable == marker)
 }
 
-/// A launcher among the ranks has a warden of its own, which has work to do now.
+/// A launcher among the ranks has a warden of its own, which is at work now.
 pub(crate) fn is_warden(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/comm"))
         .is_ok_and(|name| name.strip_suffix(b"\n") == Some(WARDEN.as_bytes()))
 }
 
-/// In the environment of what may leave something behind, in place of a session's marker. What it has left carries it as well, unless it has
-/// written over its environment, as ssh does that stays in the background.
+/// In the environment of processes that may leave others behind, in place of a session's marker. Those have it as well, unless they have overwritten
+/// their environment, as an ssh in the background does.
 pub(crate) const PARTING: &str = "PHALANX_AGENT=1";
-/// Without `px` in it: who kills all launchers by that name shall not kill what cleans up behind them.
+/// Without `px` in it: killing all launchers by that name must not kill the process that cleans up after them.
 pub(crate) const WARDEN: &str = "phalanx-warden";
 const KILL_ROUNDS: u32 = 100;
 const KILL_PAUSE: Duration = Duration::from_millis(10);

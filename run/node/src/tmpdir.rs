@@ -1,6 +1,6 @@
 //! The directory for temporary files: `TMPDIR`, unless others can interfere there, else `/tmp`.
 //!
-//! The path is walked as `shell/walk.rs` says; what happens in the directory that was reached goes through its descriptor.
+//! The path is walked by the rules of `shell/walk.rs`; the directory is then used through its descriptor.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,8 +18,7 @@ pub struct TmpDir {
 }
 
 impl TmpDir {
-    /// What `make` makes in the `TMPDIR` of the environment. If that is not possible or not safe, the same in `/tmp`, with a
-    /// remark for the user.
+    /// Calls `make` with the `TMPDIR` of the environment. If that fails or is not safe, calls it with `/tmp` and adds a note for the user.
     pub fn choose<T>(make: impl Fn(TmpDir) -> Result<T>) -> Result<(T, Option<String>)> {
         let Some(named) = named() else { return Ok((make(TmpDir::open(FALLBACK.as_ref())?)?, None)) };
         match TmpDir::checked(&named).and_then(&make) {
@@ -32,13 +31,13 @@ impl TmpDir {
         }
     }
 
-    /// All that [`TmpDir::choose`] may have chosen.
+    /// All directories that [`TmpDir::choose`] may have chosen.
     pub fn all() -> Vec<TmpDir> {
         let named = named().map(|path| TmpDir::checked(&path));
         named.into_iter().chain([TmpDir::open(FALLBACK.as_ref())]).flatten().collect()
     }
 
-    /// One that the user has named, who may know better.
+    /// Opens one that the user has named, at the user's own risk.
     pub(crate) fn open(path: &Path) -> Result<TmpDir> {
         TmpDir::reached(path, |path| Ok(open(path, OPENED, Mode::empty())?))
     }
@@ -66,7 +65,7 @@ impl TmpDir {
     }
 }
 
-/// What the environment says, if it says anything else than we would use in any case.
+/// `TMPDIR`, if it is set to anything but the fallback.
 fn named() -> Option<PathBuf> {
     std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty() && dir != FALLBACK).map(PathBuf::from)
 }

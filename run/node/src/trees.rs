@@ -1,8 +1,8 @@
-//! Ranks with all that descends from them: which processes these are, and signals for all of them.
+//! Ranks with all their descendants: which processes these are, and signals for all of them.
 //!
-//! A process belongs to a rank if its environment says so, as that of everything does that the rank has started and that has not been
-//! given another one, or if it descends from one that does. So children that have a session of their own belong, too. While we look, processes may be
-//! born: we look again until nobody is found who is new.
+//! A process belongs to a rank if its environment names that rank, as in everything that the rank has started without replacing the environment, or
+//! if it descends from one that does. So children with a session of their own belong, too. Processes may be born while we look: we look again until
+//! no new one is found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,16 +12,16 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::strays;
 
-/// One that is to get a signal, with all that descends from it.
+/// A process that is to get a signal, with all its descendants.
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) proc: ProcId,
-    /// The process that was started; none if it has been reaped.
+    /// The process that was started; none if it was reaped.
     pub(crate) pid: Option<Pid>,
     pub(crate) signal: Signal,
 }
 
-/// Sends each tree its signal. One look serves all of them.
+/// Signals each tree. One look at /proc serves all of them.
 pub(crate) fn signal(wishes: &[Wish]) {
     let mut reached = BTreeSet::new();
     for _ in 0..MOST_LOOKS {
@@ -36,7 +36,7 @@ pub(crate) fn signal(wishes: &[Wish]) {
                 found_new |= target.is_some_and(|pid| kill_process(pid, wish.signal).is_ok());
             }
         }
-        // Who goes on or is dead has no children that were overlooked.
+        // No repeat if nothing new was found. SIGCONT needs none: processes that run may fork on.
         if !found_new || wishes.iter().all(|wish| wish.signal == Signal::CONT) {
             return;
         }
@@ -46,11 +46,11 @@ pub(crate) fn signal(wishes: &[Wish]) {
 #[derive(Debug)]
 struct Seen {
     parent: u32,
-    /// Job and rank, as its environment says.
+    /// Job and rank, as named in its environment.
     of: Option<(Vec<u8>, u32)>,
 }
 
-/// All processes but us.
+/// All processes except this one.
 fn look() -> BTreeMap<u32, Seen> {
     let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
     let me = std::process::id();
@@ -90,5 +90,5 @@ fn tree_of(seen: &BTreeMap<u32, Seen>, wish: &Wish) -> BTreeSet<u32> {
     }
 }
 
-/// Whoever forks faster than this is looked for in vain.
+/// A tree that forks faster than this escapes.
 const MOST_LOOKS: usize = 16;

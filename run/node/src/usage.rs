@@ -1,4 +1,4 @@
-//! What processes and this node use, from `/proc`.
+//! Resources used by processes and by this node, from `/proc`.
 
 use std::fs;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use phalanx_dvm::{Measured, NodeUsage, Usage};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Looks at this daemon, the node, and processes by rank and pid.
+/// Measures this daemon, the node, and the given processes (rank and pid).
 pub(crate) fn measure(pids: &[(u32, u32)]) -> Measured {
     let seen = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let of_proc = |(rank, pid): &(u32, u32)| Some((*rank, of_process(*pid, seen)?));
@@ -27,7 +27,7 @@ fn of_process(pid: u32, seen: u64) -> Option<Usage> {
     let now = clock_gettime(ClockId::Boottime);
     let now = Duration::new(u64::try_from(now.tv_sec).ok()?, u32::try_from(now.tv_nsec).ok()?);
     Some(Usage {
-        // A process that has ended has none of these.
+        // Missing for a process that has ended.
         resident: bytes(&status, "VmRSS")?,
         size: bytes(&status, "VmSize")?,
         most_size: bytes(&status, "VmPeak")?,
@@ -67,14 +67,14 @@ fn number<T: FromStr>(fields: &[&str], at: usize) -> Option<T> {
     fields.get(at)?.parse().ok()
 }
 
-/// The number of kilobytes in the line that begins with `name:`.
+/// The value of the line `name: N kB`, in bytes.
 fn bytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kilobytes * 1024)
 }
 
-/// In a second, wherever the kernel tells programs of processor time.
+/// Per second: the kernel's unit of processor time in /proc.
 const TICKS: u64 = 100;
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
         assert!(measured.daemon.unwrap() > 0 && measured.node.unwrap().memory > 0);
         let [(3, usage)] = measured.procs.as_slice() else { panic!("{:?}", measured.procs) };
         assert!(usage.resident > 0 && usage.size >= usage.resident && usage.most_size >= usage.size);
-        // Tests have not run for a day; the moment when a process has begun is rounded.
+        // Tests have not run for a day; start times of processes are rounded.
         let day = Duration::from_secs(86_400);
         assert!(usage.age < day && usage.time <= (usage.age + Duration::from_secs(1)) * 64, "{usage:?}");
         assert!(usage.threads > 0 && usage.state.is_ascii_alphabetic(), "{usage:?}");

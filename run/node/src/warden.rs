@@ -1,9 +1,9 @@
 //! The warden: a child of the launcher that does nothing until the launcher is gone, and then leaves nothing behind.
 //!
-//! It is forked before the launcher has threads or much memory, never execs, sits in a session of its own, and waits
-//! for the end of a pipe whose other end only the launcher holds. What it has to kill stands in a page that both
-//! share, so a launch costs no message. Processes that left their group are found by what every process of a session
-//! carries in its environment. After an orderly end there is nothing to do for it: the launcher dismisses it.
+//! It is forked before the launcher has threads or much memory, never execs, has a session of its own, and waits for the end of a pipe whose other
+//! end only the launcher holds. The process groups that it has to kill stand in memory that both share, so a launch costs no message. Processes that
+//! have left their group are found by the marker in the environment of every process of a session. After an orderly end the launcher dismisses the
+//! warden, which then has nothing to do.
 
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ use crate::strays::{self, WARDEN};
 pub(crate) struct Warden {
     pid: Pid,
     groups: Groups,
-    /// Never written to: its closing is the message.
+    /// Never written to: only its end counts.
     _alive: OwnedFd,
 }
 
@@ -58,7 +58,7 @@ impl Warden {
         &mut self.groups
     }
 
-    /// Ends it without letting it do anything.
+    /// Ends it before it can do anything.
     pub(crate) fn dismiss(&self) {
         if kill_process(self.pid, Signal::KILL).is_ok() {
             while let Err(Errno::INTR) = waitpid(Some(self.pid), WaitOptions::empty()) {}
@@ -66,7 +66,7 @@ impl Warden {
     }
 }
 
-/// The process groups to kill, in memory that the launcher writes and the warden reads. Below 0: those that are asked to end first.
+/// The process groups to kill, in memory that the launcher writes and the warden reads. Negative: groups that get SIGTERM first.
 #[derive(Debug)]
 pub(crate) struct Groups {
     slots: &'static [AtomicI32],
@@ -74,7 +74,7 @@ pub(crate) struct Groups {
     used: u32,
 }
 
-/// Where a group stands in [`Groups`].
+/// The place of a group in [`Groups`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupSlot(Option<u32>);
 
@@ -101,7 +101,7 @@ impl Groups {
         Ok(Groups { slots, free: Vec::new(), used: 0 })
     }
 
-    /// A group beyond the capacity is left to the search by environment.
+    /// A group beyond the capacity is found by the search for the marker.
     pub(crate) fn add(&mut self, group: Pid, is_asked: bool) -> GroupSlot {
         let at = self.free.pop().unwrap_or(self.used);
         let Some(slot) = self.slots.get(at as usize) else { return GroupSlot(None) };
@@ -120,7 +120,7 @@ impl Groups {
         }
     }
 
-    /// Those that are asked first, or the others.
+    /// The groups that get SIGTERM first, or the others.
     fn listed(&self, are_asked: bool) -> impl Iterator<Item = Pid> {
         let numbers = self.slots.iter().map(|slot| slot.load(Ordering::Acquire));
         let wanted = numbers.filter(move |number| (*number < 0) == are_asked);
@@ -133,7 +133,7 @@ impl Groups {
         }
     }
 
-    /// Asks those to end that are to be asked, and waits for a moment.
+    /// Sends SIGTERM to the groups that get it first, and waits for a moment.
     fn ask(&self) {
         for group in self.listed(true) {
             let _ = kill_process_group(group, Signal::TERM);
@@ -149,7 +149,7 @@ fn guard(watch: &OwnedFd, lock: &Lock, place: &Place, groups: &Groups) -> ! {
     retire_from_the_terminal();
     let [watch, lock, parent] = keep_only([watch.as_fd(), lock.as_fd(), place.parent().as_fd()]);
     let (lock, place) = (Lock::of(lock), place.with_parent(parent));
-    // Where somebody has killed a launcher and its warden.
+    // Sessions that have lost both their launcher and their warden.
     for (abandoned, lock) in place.abandoned() {
         finish(&abandoned, &lock, || 0);
     }
@@ -165,7 +165,7 @@ fn guard(watch: &OwnedFd, lock: &Lock, place: &Place, groups: &Groups) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Nothing that a user or a shell does to the launcher's terminal, group or name shall reach the warden.
+/// Keeps signals to the launcher's terminal, group or name away from the warden.
 fn retire_from_the_terminal() {
     let _ = rustix::process::setsid();
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2] {
@@ -177,7 +177,7 @@ fn retire_from_the_terminal() {
     let _ = rustix::process::chdir("/");
 }
 
-/// Shows another command line in /proc, so that `pkill -f` of the launcher's does not find us too.
+/// Shows another command line in /proc, so that `pkill -f` of the launcher's does not hit the warden.
 fn overwrite_command_line() {
     let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return };
     // The second field is the name in parentheses, which may hold anything; 48 and 49 are the bounds of argv.
@@ -196,12 +196,12 @@ fn overwrite_command_line() {
     }
 }
 
-/// Closes everything but these, and puts the null device on the standard streams: a pipe that the launcher's
-/// output goes into must end with the launcher.
+/// Closes all other descriptors, and puts the null device on the standard streams: a pipe that takes the launcher's output must end with the
+/// launcher.
 fn keep_only(fds: [BorrowedFd<'_>; 3]) -> [OwnedFd; 3] {
     let kept: [RawFd; 3] = [3, 4, 5];
-    // SAFETY: this process runs nothing but `guard`, which uses and owns only the numbers returned here; the duplicates
-    // above 10 keep them from being overwritten before they are moved; whatever else is closed has no user any more.
+    // SAFETY: this process runs nothing but `guard`, which uses and owns only the numbers returned here; the duplicates above 10 keep them from being
+    // overwritten before they are moved; all other descriptors that are closed have no user any more.
     unsafe {
         let high = fds.map(|fd| libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, 10));
         for (from, to) in high.into_iter().zip(kept) {
@@ -234,6 +234,6 @@ fn finish(place: &Place, lock: &Lock, kill_known: impl Fn() -> usize) {
 }
 
 const SLOTS: usize = 16_384;
-/// For `srun` to cancel its step.
+/// Enough for `srun` to cancel its step.
 const ASKED_ROUNDS: u32 = 150;
 const ASKED_PAUSE: Duration = Duration::from_millis(10);

@@ -1,6 +1,6 @@
-//! Which known word somebody meant who typed an unknown one.
+//! Which known word an unknown one may have been meant to be.
 
-/// The word of `known` with the smallest edit distance to `typed`, if it is near enough to be meant.
+/// The word of `known` with the smallest edit distance to `typed`, if it is close enough.
 pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).clamp(1, 3);
     known
@@ -11,13 +11,13 @@ pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, word)| word)
 }
 
-/// The shortest word of `known` of which somebody has typed the end, from an underscore on.
+/// The shortest word of `known` that ends in `_` and `typed`.
 pub(crate) fn ending_in<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let ends = |word: &&&str| word.strip_suffix(typed).is_some_and(|start| start.ends_with('_'));
     known.iter().filter(ends).min_by_key(|word| word.len()).copied()
 }
 
-/// Insertions, deletions, changes and swaps of neighbours that make `b` of `a`.
+/// Insertions, deletions, changes and swaps of neighbours that turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

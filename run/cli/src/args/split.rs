@@ -1,7 +1,7 @@
 //! Cuts the command line of `px run` into app contexts, and each of these into options and program.
 //!
-//! clap knows neither the lone `:` between programs nor that everything after a program's name is the program's. So the
-//! cuts are made here, with the help of clap's own table, and clap gets each context as `OPTIONS -- PROGRAM ARG...`.
+//! clap knows neither the lone `:` between programs nor that everything after a program's name belongs to the program. So the cuts are made here,
+//! with the help of clap's own table, and clap gets each context as `OPTIONS -- PROGRAM ARG...`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ pub(crate) struct RunLine {
     pub(crate) apps: Vec<AppArgs>,
 }
 
-/// Parses what stands behind `px run`. A request for help is an `Err` of clap's.
+/// Parses the arguments after `px run`. A request for help is an `Err` of clap's.
 pub(crate) fn run_line(args: Vec<OsString>) -> Result<RunLine, usage::Refusal> {
     let mut table = Px::command();
     let run = table.find_subcommand("run").cloned().unwrap_or_default();
@@ -43,7 +43,7 @@ pub(crate) fn run_line(args: Vec<OsString>) -> Result<RunLine, usage::Refusal> {
     Ok(RunLine { job, apps })
 }
 
-/// Whether `--json` stands among the options of the job, however wrong the rest may be.
+/// Whether `--json` is among the options of the job, even if the rest is wrong.
 pub(crate) fn says_json(args: &[OsString]) -> bool {
     let run = Px::command().find_subcommand("run").cloned().unwrap_or_default();
     let first: Vec<OsString> = args.iter().take_while(|arg| *arg != ":").cloned().collect();
@@ -86,7 +86,7 @@ fn push(contexts: &mut [Vec<OsString>], arg: OsString) {
     }
 }
 
-/// Puts `--` before the program, and turns the customary long options with one dash into what the table knows.
+/// Puts `--` before the program, and rewrites the customary long options with one dash into those of the table.
 fn behind_dashes(context: Vec<OsString>, table: &clap::Command) -> Vec<OsString> {
     let mut line = Vec::with_capacity(context.len() + 1);
     let mut args = context.into_iter().peekable();
@@ -155,7 +155,7 @@ fn wants_value(arg: &OsStr, table: &clap::Command) -> bool {
         return !long.contains('=')
             && takes_values(table.get_arguments().find(|a| a.get_long() == Some(long)));
     }
-    // A cluster of flags: the first that takes a value has the rest of the cluster as its value, if there is a rest.
+    // A cluster of flags: the first one that takes a value takes the rest of the cluster, if there is a rest.
     let shorts = arg.trim_start_matches('-');
     for (at, short) in shorts.char_indices() {
         if takes_values(table.get_arguments().find(|a| a.get_short() == Some(short))) {

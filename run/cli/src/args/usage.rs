@@ -1,4 +1,4 @@
-//! Says in our words what clap found wrong with a command line.
+//! Explains in px's own terms what clap found wrong with a command line.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::args::nearest::nearest;
 use crate::failure::Failure;
 
-/// Why a command line gives no request: it is wrong, or it asked for help.
+/// Why a command line makes no request: it is wrong, or it asked for help.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// Help or the version: clap prints it.
@@ -19,7 +19,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// `error` came from the app context number `number`; `run` knows the options of the first one.
+    /// `error` is from app context number `number`; `run` knows the options of the first one.
     pub(crate) fn in_context(error: clap::Error, number: usize, run: &clap::Command) -> Refusal {
         let unknown = error.kind() == ErrorKind::UnknownArgument;
         let arg = options(&error, ContextKind::InvalidArg);
@@ -147,7 +147,7 @@ fn options(error: &clap::Error, kind: ContextKind) -> String {
     let shown = strings(error, kind);
     let name = |shown: &'_ String| match shown.starts_with('-') {
         true => shown.split([' ', '=', '[']).next().unwrap_or_default().trim_end_matches("...").to_owned(),
-        // What stands without a dash has no value, and brackets of clap's own around it.
+        // A positional argument has no value, and clap puts brackets around it.
         false => shown.trim_end_matches("...").trim_matches(['<', '>', '[', ']']).to_owned(),
     };
     let names = shown.iter().map(name);

@@ -1,4 +1,4 @@
-//! Words that are values of options: counts, durations and users.
+//! Values of options: counts, durations and users.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(crate) fn signal(word: &str) -> Result<i32, String> {
     number.or_else(named).ok_or_else(|| "expected a signal such as USR1, SIGUSR1 or 10".to_owned())
 }
 
-/// The number of a user. `id` asks the directories of users that this machine knows.
+/// The number of a user. `id` asks the user databases that this machine uses.
 pub(crate) fn user(word: &str) -> Result<u32, String> {
     if let Ok(number) = word.parse() {
         return Ok(number);
@@ -70,8 +70,8 @@ pub(crate) fn user(word: &str) -> Result<u32, String> {
     number.filter(|_| said.status.success()).ok_or_else(|| "there is no such user".to_owned())
 }
 
-/// Ranks from 0x7fffffff on mean something else in parts of the standard's interface.
 const MOST_SIGNALS: i32 = 64;
+/// Ranks from 0x7fffffff on have other meanings in parts of the standard's interface.
 const MAX_PROCS: u32 = 0x7fff_ffff;
 const MAX_SECONDS: f64 = 100.0 * 366.0 * 86400.0;
 

@@ -1,7 +1,6 @@
-//! `px attach`: the output of a running job, here as well; with `--stdin` also its input.
+//! `px attach`: shows the output of a running job; with `--stdin` it also sends input.
 //!
-//! What arrives is written on the thread that reads it: a terminal that is slow slows the ranks down, and nothing is lost.
-//! Leaving does not hurt the job.
+//! Output is written on the thread that reads it: a slow terminal slows the ranks down, and nothing is lost. Leaving does not harm the job.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Write};
@@ -22,7 +21,7 @@ use crate::tool::{
     job::{ask, check_ranks, procs, size, target},
 };
 
-/// Why there is nothing more to do.
+/// Why there is nothing more to show.
 enum End {
     /// The stream of a rank has ended.
     Stream(u32, IofChannel),
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     wait(&ends, &wanted)
 }
 
-/// A job that was started without a terminal: its launcher keeps what is to be shown.
+/// A detached job: its launcher keeps the output in files.
 fn show_kept(args: &AttachArgs, nspace: &Nspace, wanted: Option<Ranges>, kept: &Kept) -> Result<u8, Failure> {
     if let (Some(wanted), Some(size)) = (&wanted, kept.ranks) {
         check_ranks(nspace, size, wanted)?;
@@ -83,7 +82,7 @@ fn show_kept(args: &AttachArgs, nspace: &Nspace, wanted: Option<Ranges>, kept: &
     shown
 }
 
-/// Until every stream has ended, the server is gone, or nobody reads what we write.
+/// Waits until every stream has ended, the server is gone, or our output has no reader.
 fn wait(ends: &mpsc::Receiver<End>, wanted: &Ranges) -> Result<u8, Failure> {
     let both = |rank| [(rank, IofChannel::STDOUT.0), (rank, IofChannel::STDERR.0)];
     let mut open: BTreeSet<(u32, u16)> = wanted.iter().flat_map(both).collect();
@@ -94,7 +93,7 @@ fn wait(ends: &mpsc::Receiver<End>, wanted: &Ranges) -> Result<u8, Failure> {
             }
             Ok(End::Unwritable(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(EXIT_SIGPIPE),
             Ok(End::Unwritable(error)) => return Err(Failure::new("cannot write output").because(error)),
-            // A launcher goes with its job.
+            // A launcher ends with its job.
             Ok(End::ServerLost) | Err(_) => break,
         }
     }
@@ -117,13 +116,13 @@ fn directives(args: &AttachArgs) -> Vec<Info> {
         directives.push(Info::new(keys::IOF_COPY, true));
     }
     if args.since_start {
-        // As much as there is.
+        // All that the server has.
         directives.push(Info::new(keys::IOF_CACHE_SIZE, u32::MAX));
     }
     directives
 }
 
-/// Between what is shown before and after, the server has kept nothing.
+/// The server has kept nothing of what came between the output before and after.
 fn missing(rank: Rank, channel: IofChannel, bytes: u64) -> String {
     let channel = if channel == IofChannel::STDOUT { "output" } else { "error" };
     format!(
@@ -141,17 +140,17 @@ fn write(channel: IofChannel, data: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Our standard input on its way to the ranks, each piece when they have taken the one before. Its end reaches them, too.
+/// Sends our standard input to the ranks, each piece when they have taken the one before. Its end reaches them, too.
 struct Input(Arc<Collection>);
 
 impl Input {
-    /// Beside what is shown. That keeps no tool alive: a push may wait for a rank that never reads.
+    /// Runs beside the output. It does not keep the tool alive: a push may wait for a rank that never reads.
     fn begin(tool: &Arc<Tool>, procs: Vec<ProcId>, as_json: bool) -> Result<Input, Failure> {
         let tool: Weak<Tool> = Arc::downgrade(tool);
         let push = move |data: &[u8]| {
             let Some(tool) = tool.upgrade() else { return Err(Status::ERR_NOT_FOUND) };
             tool.iof_push(&procs, data, &[]).map_err(|error| {
-                // Those that read nothing any more need nothing either.
+                // Ranks that read no more need nothing.
                 if !matches!(error.status(), Status::ERR_NOT_FOUND | Status::ERR_IOF_COMPLETE) {
                     let failure = tool::failed("cannot send standard input to the job", &error);
                     hint::say(&hint::failure(&failure, as_json));
@@ -172,7 +171,7 @@ impl Drop for Input {
     }
 }
 
-/// Why there is no output to be had.
+/// Why no output is available.
 fn not_taken(tool: &Tool, nspace: &Nspace, error: &pmix::Error) -> Failure {
     let ended = ask(tool, nspace, keys::EXIT_CODE).ok().and_then(|info| {
         let code = info.find(keys::EXIT_CODE).and_then(Value::as_i64);

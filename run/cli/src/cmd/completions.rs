@@ -1,4 +1,4 @@
-//! `px completions SHELL`: the completion script, made from the table of options.
+//! `px completions SHELL`: the completion script, generated from the table of options.
 
 use clap::CommandFactory;
 

@@ -1,4 +1,4 @@
-//! `px ctl` and `px kill`: job control, and what has become of it.
+//! `px ctl` and `px kill`: job control, and its results.
 
 mod requests;
 
@@ -17,10 +17,10 @@ use crate::failure::{EXIT_FAILURE, Failure};
 use crate::render::{hint, value, words};
 use crate::tool::{self, job};
 
-/// What is to be done to ranks.
+/// An operation on ranks.
 struct Deed {
     directives: Vec<Info>,
-    /// What was done when it is done.
+    /// The word for its success.
     done: String,
 }
 
@@ -94,10 +94,10 @@ fn sent(signal: i32) -> Deed {
     Deed::new(Info::new(keys::JOB_CTRL_SIGNAL, signal), format!("sent {}", words::signal(signal)))
 }
 
-/// Does it to all targets, one job after the other; what fails for one is no reason to leave out the others.
+/// Applies the operation to all targets, one job after the other; a failure of one does not stop the others.
 fn each(args: &TargetArgs, deed: Deed) -> Result<u8, Failure> {
     let deed = &deed.with(args.id.as_deref().map(|id| Info::new(keys::JOB_CTRL_ID, id)));
-    // A word that means nothing is an error before anything is done.
+    // A malformed target is an error before anything is done.
     let targets = args.targets.iter().map(|word| job::target(word)).collect::<Result<Vec<_>, _>>()?;
     let mut code = 0;
     for (nspace, ranks) in targets {
@@ -117,7 +117,7 @@ fn each(args: &TargetArgs, deed: Deed) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// What has become of it for the ranks of one job.
+/// The results for the ranks of one job.
 struct Outcome {
     job: String,
     done: Ranges,
@@ -140,7 +140,7 @@ fn carry_out(
         Err(error) => return Err(tool::failed(&format!("cannot steer job {nspace}"), &error)),
     };
     let told = results_of(&results);
-    // A server that does not say of whom it speaks speaks of all.
+    // A server that names no ranks answers for all of them.
     let told = match told.is_empty() {
         true => vec![Told { status, ranks: wanted, why: None }],
         false => told,
@@ -151,7 +151,7 @@ fn carry_out(
     Ok(outcome)
 }
 
-/// What has become of some ranks, and perhaps more of why.
+/// The result for some ranks, perhaps with a reason.
 struct Told {
     status: Status,
     ranks: Ranges,
@@ -164,7 +164,7 @@ impl Told {
     }
 }
 
-/// What has become of the ranks of one job, as ranges of equal results.
+/// The results for the ranks of one job, as ranges of equal results.
 fn results_of(results: &[Info]) -> Vec<Told> {
     let about =
         results.iter().filter(|info| info.key == *names::RESULT).filter_map(|info| info.value.as_array());

@@ -1,5 +1,5 @@
-//! `px daemon`: one daemon of a DVM that was begun on another host. Whoever starts the DVM runs this command there; the rest is said over
-//! standard input and output.
+//! `px daemon`: one daemon of a DVM with its root on another host. The root runs this command here; everything else goes over standard input and
+//! output.
 
 use phalanx_dvm::Report;
 use phalanx_node::{
@@ -8,7 +8,7 @@ use phalanx_node::{
 
 use crate::failure::{EXIT_FAILURE, Failure};
 
-/// Until the DVM ends, or whoever has started this is gone.
+/// Runs until the DVM ends, or the process that started it is gone.
 pub(crate) fn run() -> Result<u8, Failure> {
     let code = begin().inspect_err(|error| say_failed(&format!("{error:#}")))?;
     Ok(code)
@@ -18,7 +18,7 @@ fn begin() -> anyhow::Result<u8> {
     let inherited = Inherited::take()?;
     let session = Session::begin(&SessionOptions::default())?;
     let machine = Machine::read()?;
-    // How `srun` numbers the daemons that it has started.
+    // The number that `srun` gives to each daemon.
     let place = std::env::var("SLURM_PROCID").ok().and_then(|place| place.parse().ok());
     block_on(serve(FarOptions { inherited, session, machine, place }))?
 }
@@ -48,7 +48,7 @@ async fn serve(options: FarOptions) -> anyhow::Result<u8> {
                     say_failed(&error);
                     code = EXIT_FAILURE;
                 }
-                // What concerns the user is told at the root.
+                // The root reports what concerns the user.
                 Some(
                     report @ (Report::Starting { .. }
                     | Report::Ready
@@ -71,7 +71,7 @@ async fn serve(options: FarOptions) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Until a signal comes that ends whoever gets it.
+/// Waits for a signal that would end a process.
 async fn ends(signals: &mut Signals) -> SignalEvent {
     loop {
         let signal = signals.next().await;

@@ -1,7 +1,6 @@
-//! `px dvm`: a DVM that lasts. `start` is a launcher without a job: tools connect to it and have it run theirs.
+//! `px dvm`: a persistent DVM. `start` is a launcher without a job: tools connect to it and have it run theirs.
 //!
-//! A DVM has no terminal: output that nobody reads, because the tool that wanted it has left, is dropped here, unless the spawn
-//! wants it in files.
+//! A DVM has no terminal: output without a reader, because the tool that wanted it has left, is dropped here, unless the spawn wants it in files.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -26,7 +25,7 @@ use crate::resolve::{self, Here, Hosts, Serve};
 use crate::tool::choice::{self, Wanted};
 use crate::{background, tool};
 
-/// Until somebody wants it to end.
+/// Runs until it is stopped.
 pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {
     if args.daemonize && !background::is_here() {
         return match background::start(std::env::args_os().skip(1))? {
@@ -108,7 +107,7 @@ async fn serve(
         tokio::select! {
             biased;
             signal = signals.next() => {
-                // The other signals are ways to stop a DVM. Its terminal has gone without being asked to.
+                // Other signals are ways to stop a DVM. A hang-up is not: the terminal has gone on its own.
                 if signal == SignalEvent::Hangup {
                     code = EXIT_SIGHUP;
                 }
@@ -119,7 +118,7 @@ async fn serve(
             () = keepalive.lost() => {
                 let _ = handle.shutdown().await;
             }
-            // Whoever reads along may stop or leave; the DVM goes on.
+            // Readers of its messages may stop or leave; the DVM goes on.
             _ = output.flush(), if !output.is_empty() => {}
             report = running.reports.recv() => match report {
                 Some(report) => {
@@ -136,7 +135,7 @@ async fn serve(
     Ok(code)
 }
 
-/// Until all daemons are there. The exit code, if it came to an end before.
+/// Waits until all daemons are up. Returns the exit code if the DVM ended before.
 async fn until_ready(
     running: &mut Running,
     signals: &mut Signals,
@@ -165,9 +164,9 @@ async fn until_ready(
                     let _ = running.handle.shutdown().await;
                 }
                 Some(Report::Note { text, .. }) => hint::say(&hint::note(&text, as_json)),
-                // It was asked to end meanwhile.
+                // It was stopped meanwhile.
                 Some(Report::Ready) => {}
-                // Progress; and jobs wait until the DVM is there.
+                // Progress. Jobs wait until the DVM is up.
                 Some(
                     Report::Starting { .. }
                     | Report::Refused { .. }
@@ -187,7 +186,7 @@ async fn until_ready(
     failure.map_or(Ok(end), Err)
 }
 
-/// Of output, what a spawn wants to have in files.
+/// Of output, only what a spawn wants in files.
 fn take(report: Report, output: &mut Output, as_json: bool) -> Result<(), Failure> {
     let now = Instant::now();
     match report {
@@ -204,14 +203,14 @@ fn take(report: Report, output: &mut Output, as_json: bool) -> Result<(), Failur
         Report::Logged { proc, channel, text } if output.has_files_of(&proc.nspace) => {
             output.aside(now, &Stream { proc, channel: Channel::of(channel) }, &text);
         }
-        // It was asked to be read: whoever runs the DVM gets what nobody reads of the process.
+        // The process wants this to be read, so a copy without a reader goes to the user that runs the DVM.
         Report::Logged { proc, text, .. } => {
             for line in String::from_utf8_lossy(&text).lines() {
                 say(output, &hint::note(&format!("{proc} logs: {line}"), as_json));
             }
         }
         Report::Ended(end) => output.forget_job(&end.nspace),
-        // Whoever asks for a job is told by an answer, and nobody waits for this one's start any more.
+        // Requesters get an answer instead, and the DVM's own start is over.
         Report::Starting { .. }
         | Report::Ready
         | Report::NotReady { .. }
@@ -223,7 +222,7 @@ fn take(report: Report, output: &mut Output, as_json: bool) -> Result<(), Failur
     output.take_trouble().map_or(Ok(()), Err)
 }
 
-/// What nobody reads is not kept without end: what does not fit is not said.
+/// Messages without a reader are not kept without end: those that do not fit are dropped.
 fn say(output: &mut Output, text: &str) {
     if !output.is_full() {
         output.say(text);
@@ -235,7 +234,7 @@ fn system_directory() -> PathBuf {
     system_directories(None, variable).into_iter().next().unwrap_or_else(|| "/tmp".into())
 }
 
-/// As tools of OpenPMIx ask for it: an end for nobody in particular. Without a server named it is only ever for a DVM.
+/// Asks a server to end; servers of others as OpenPMIx's tools do, without a target. Without a server named, only a DVM is ended.
 pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
     let tool = tool::attach(&choice::only_one(&args.server, Wanted::Dvm)?)?;
     let servers = tool.servers().map_err(|error| tool::failed("cannot stop the server", &error))?;
@@ -246,12 +245,12 @@ pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
         return Err(Failure::new(format!("the server of this rank, {name}, is no DVM that lasts"))
             .hint("it ends with its job; --pid and --nspace name another server"));
     }
-    // For a rank nobody in particular would be its own job. Only ours know their own name.
+    // From a rank, a request without a target would mean its own job. Only our servers accept their own name as target.
     let targets = lasts.map(|_| ProcId::all(name));
     let asked = tool.job_control(targets.as_slice(), &[Info::new(keys::JOB_CTRL_TERMINATE, true)]);
     match asked {
         Ok(_) => Ok(0),
-        // Some end before they have answered.
+        // Some servers end before they have answered.
         Err(error) if tool::is_lost(&error) && tool::ends(&server.uri, PATIENCE) => {
             let text = format!("{name} has stopped; it closed the connection without an answer");
             hint::say(&hint::note(&text, args.json));
@@ -261,7 +260,7 @@ pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
     }
 }
 
-/// How long whoever reads along has for the last notes of a DVM.
+/// How long the reader of a DVM has to take its last notes.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a server that has closed the connection may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);

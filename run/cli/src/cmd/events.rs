@@ -1,4 +1,4 @@
-//! `px events`: follows the events of a server until it is gone, or Ctrl-C.
+//! `px events`: follows the events of a server until the server is gone, or Ctrl-C.
 
 mod past;
 
@@ -26,20 +26,20 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     let mut codes = args.code.iter().map(|word| code(word)).collect::<Result<Vec<_>, _>>()?;
     let wanted_codes = codes.clone();
     let tool = tool::attach(&choice::only_one(&args.server, Wanted::Any)?)?;
-    // With this one missing nobody would tell when there is nothing to follow any more.
+    // Without this event, the end of the server would go unnoticed.
     let asked_for_loss = codes.is_empty() || codes.contains(&Status::ERR_LOST_CONNECTION);
     if !asked_for_loss {
         codes.push(Status::ERR_LOST_CONNECTION);
     }
     let (told, events) = mpsc::sync_channel(QUEUE);
     let lost = Arc::new(AtomicU64::new(0));
-    // Those who ask for no code in particular are spared many events, so all that have a name are asked for by it, too.
+    // Handlers without a code are spared many events, so all codes with a name are also requested by name.
     let named: Vec<Status> = Status::all().filter(|code| *code != Status::SUCCESS).collect();
     let wanted = if codes.is_empty() { vec![named, codes] } else { vec![codes] };
     for codes in wanted {
         let (told, missed) = (told.clone(), lost.clone());
         tool.register_event_handler(&codes, &[], move |event: &Event, _: &[Info]| {
-            // A reader that is slow loses the newest events rather than stopping the library. Behind the last one nothing waits.
+            // A slow reader loses the newest events rather than stopping the library. After the last event nothing can be held up.
             let is_missed = match event.code {
                 Status::ERR_LOST_CONNECTION => told.send(event.clone()).is_err(),
                 _ => told.try_send(event.clone()).is_err(),
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
         }
     }
     while let Ok(event) = events.recv() {
-        // Shown already, in its place among the others.
+        // Already shown, in its place among the others.
         if past.has(&event) {
             continue;
         }
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// False: nobody reads any more.
+/// False: standard output has no reader any more.
 fn say(line: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{}", plain::line(line)).and_then(|()| stdout.flush()).is_ok()
@@ -129,7 +129,7 @@ fn code(word: &str) -> Result<Status, Failure> {
     })
 }
 
-/// Events that a slow reader may be behind.
+/// How many events a slow reader may be behind.
 const QUEUE: usize = 4096;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! `px hello`: a program for `px run` to start. Each rank says who and where it is, and whom it has met.
+//! `px hello`: a program for `px run` to start. Each rank prints its identity and place, and which other ranks it has met.
 //!
-//! It is an ordinary client of the PMIx server that started it, this one or another's: each rank puts its host, commits,
-//! fences with collection, and gets what the others have put.
+//! It is an ordinary client of the PMIx server that started it, ours or another: each rank puts its host, commits, fences with collection, and gets
+//! the others' values.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ fn greet(client: &Client) -> Result<String, pmix::Error> {
     ))
 }
 
-/// Everybody else, or in a large job the neighbours on both sides.
+/// All other ranks, or in a large job the neighbours on both sides.
 fn whom_to_meet(me: u32, size: u32) -> Vec<u32> {
     let mut others: Vec<u32> = match size {
         0..=MOST_MET => (0..size).collect(),
@@ -67,7 +67,7 @@ fn company(met: &BTreeMap<String, Vec<u32>>, host: &str) -> String {
     if groups.is_empty() { "alone".into() } else { format!("met {}", groups.join(" and ")) }
 }
 
-/// Where the kernel lets this process run, and whether that was the launcher's doing.
+/// Where the kernel lets this process run, and whether the launcher has bound it.
 fn binding(client: &Client) -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -83,7 +83,7 @@ fn binding(client: &Client) -> String {
     }
 }
 
-/// The part of a locality string that people ask for: `package 0, core 2-3`.
+/// The part of a locality string that users ask for: `package 0, core 2-3`.
 fn place(locality: &str) -> Option<String> {
     let level = |code: &str| locality.split(':').find_map(|part| part.strip_prefix(code));
     let named = |name: &str, code: &str| level(code).map(|numbers| format!("{name} {numbers}"));
@@ -91,7 +91,7 @@ fn place(locality: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// What the job's data say of this process.
+/// A value about this process from the job's data.
 fn text(client: &Client, key: &str) -> Option<String> {
     let value = client.get(client.proc(), key, &[Info::new(keys::OPTIONAL, true)]).ok()?;
     match &value {
@@ -101,7 +101,7 @@ fn text(client: &Client, key: &str) -> Option<String> {
 }
 
 const HOST: &str = "px.hello.host";
-/// Seconds that the others may take to come.
+/// Seconds that the others may take to arrive.
 const PATIENCE: i32 = 60;
 const MOST_MET: u32 = 64;
 

@@ -1,4 +1,4 @@
-//! `px man [DIR]`: the man pages, made from the table of options and from [`sections`].
+//! `px man [DIR]`: the man pages, generated from the table of options and from [`sections`].
 
 mod sections;
 
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<u8, Failure> {
     write(dir, mpirun_page()?)
 }
 
-/// The commands that have a page of their own.
+/// The commands with a page of their own.
 fn pages(px: &clap::Command) -> impl Iterator<Item = &clap::Command> {
     px.get_subcommands()
         .filter(|command| !command.is_hide_set())
@@ -70,7 +70,7 @@ fn sections_of(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> std::
     render(&sections::of(name)).to_writer(page)
 }
 
-/// The page of the dialect that px speaks when it is called `mpirun`, `mpiexec` or `prterun`.
+/// The page of px's dialect under the names `mpirun`, `mpiexec` and `prterun`.
 fn mpirun_page() -> Result<(String, Vec<u8>), Failure> {
     let mut page = Roff::default();
     let version = format!("px {}", env!("CARGO_PKG_VERSION"));

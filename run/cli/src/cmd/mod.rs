@@ -21,7 +21,7 @@ use phalanx_wire::plain;
 
 use crate::failure::Failure;
 
-/// Writes a command's product to standard output, without what a terminal would obey. That nobody reads all of it is no error.
+/// Writes a command's product to standard output, without terminal control sequences. A reader that leaves early is no error.
 pub(crate) fn print(text: &str) -> Result<u8, Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(plain::lines(text).as_bytes()).and_then(|()| stdout.flush()) {
@@ -32,7 +32,7 @@ pub(crate) fn print(text: &str) -> Result<u8, Failure> {
     }
 }
 
-/// Nobody could find what is to go on without a terminal, so it is not begun.
+/// The process would go on without a terminal and tools could not find it, so it is not started.
 fn unfindable(doing: &str, error: &anyhow::Error) -> Failure {
     let failure = Failure::new(format!("{doing}: tools could not find it")).because(format!("{error:#}"));
     failure.hint("the files by which it is found go into the directory that TMPDIR names, or /tmp")

@@ -1,6 +1,6 @@
-//! `px ps`: the servers of this machine, their jobs, and the ranks of these.
+//! `px ps`: the servers of this machine, their jobs and ranks.
 //!
-//! Servers of ours are asked for our own keys, which tell more; other servers for what the standard has.
+//! Servers of ours are queried with our own keys, which return more; other servers with those of the standard.
 
 use phalanx_dvm::names;
 use pmix::{DataArray, Info, InfoList, Query, Tool, Value, keys};
@@ -50,13 +50,13 @@ fn named(args: &PsArgs) -> Result<Server, Failure> {
     let uri = attached.map(|server| server.uri.to_string());
     let known =
         tool::servers_here(&tool, &args.server)?.iter().map(described).find(|server| server.uri == uri);
-    // One on another node has no file here.
+    // A server on another node has no file here.
     let server = known.unwrap_or_else(|| Server { name, uri, ..Server::default() });
     Ok(Server { jobs: jobs(&tool, args)?, ..server })
 }
 
-/// Every server of this machine. One that does not let us in is shown with the reason. If there is none, the server that started
-/// this process; it may have its files elsewhere.
+/// Every server of this machine. One that refuses us is shown with the reason. Without any, the server that started this process; its files may be
+/// elsewhere.
 fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
     let found = tool::servers_here(&tool::alone()?, &args.server)?;
     if found.is_empty() && choice::is_named_by_environment() {
@@ -81,7 +81,7 @@ fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
     Ok(servers)
 }
 
-/// As its rendezvous file has it.
+/// As described in its rendezvous file.
 fn described(about: &DataArray) -> Server {
     let text = |key| value::find(about, key).and_then(Value::as_str).map(str::to_owned);
     Server {
@@ -115,7 +115,7 @@ fn jobs(tool: &Tool, args: &PsArgs) -> Result<Vec<Job>, Failure> {
     Ok(jobs)
 }
 
-/// The jobs as any server tells of them.
+/// The jobs by the keys of the standard.
 fn standard_jobs(tool: &Tool) -> Result<Vec<Job>, Failure> {
     let failed = |error: &pmix::Error| tool::failed("the server does not list its jobs", error);
     let info = ask(tool, keys::QUERY_NAMESPACES, &[]).map_err(|error| failed(&error))?;
@@ -135,11 +135,11 @@ fn standard_jobs(tool: &Tool) -> Result<Vec<Job>, Failure> {
     Ok(names.map(|name| Job { command: command(name), ..Job::named(name) }).collect())
 }
 
-/// The process table as any server tells it.
+/// The process table by the key of the standard.
 fn standard_ranks(tool: &Tool, of: &[Info]) -> Result<Vec<Rank>, Failure> {
     let info = match ask(tool, keys::QUERY_PROC_TABLE, of) {
         Ok(info) => info,
-        // A server that has no such table still has jobs.
+        // A server without this table still has jobs.
         Err(_) => return Ok(Vec::new()),
     };
     let table = info.find(keys::QUERY_PROC_TABLE).and_then(Value::as_array);
@@ -164,5 +164,5 @@ impl Server {
     }
 }
 
-/// Files of servers that are named one by one.
+/// How many unusable files are listed one by one.
 const MOST_NOTES: usize = 10;

@@ -1,7 +1,6 @@
 //! `px publish`, `px lookup` and `px unpublish`: values for others, found by key.
 //!
-//! What is published belongs to who has published it, so all calls of one user go by one name: what one call has
-//! published another one can withdraw.
+//! Published values belong to their publisher, so all calls of one user share one name: a later call can withdraw what an earlier one has published.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -106,12 +105,12 @@ pub(crate) fn unpublish(args: &UnpublishArgs) -> Result<u8, Failure> {
 /// A tool that publishes.
 struct Publisher {
     tool: Tool,
-    /// As the one that all calls of this user are.
+    /// Under the name that all calls of this user share.
     is_known: bool,
 }
 
 impl Publisher {
-    /// Under this user's name for publishing; another call that has it just now will be done soon.
+    /// Attaches under this user's name for publishing; if another call has it just now, that one will be done soon.
     fn attach(server: &ServerArgs) -> Result<Publisher, Failure> {
         let server = &choice::only_one(server, Wanted::Any)?;
         let name = format!("px-publisher-{}", rustix::process::geteuid().as_raw());
@@ -123,7 +122,7 @@ impl Publisher {
                 Err(failure) if failure.to_string().contains("PMIX_ERR_EXISTS") && Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
-                // Servers of OpenPMIx let in nobody by a name that somebody has had before.
+                // Servers of OpenPMIx accept no name a second time.
                 Err(failure) => {
                     let tool = tool::attach(server).map_err(|_| failure)?;
                     return Ok(Publisher { tool, is_known: false });

@@ -1,4 +1,4 @@
-//! `px query`: any question that a PMIx server answers.
+//! `px query`: any query that a PMIx server answers.
 
 use phalanx_spec::attributes;
 use pmix::{DataArray, Info, InfoList, Key, Nspace, Query, Status, Value, keys};
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
     }
 }
 
-/// The job that a question is about.
+/// The job that a query is about.
 fn job(query: &Query) -> Option<Nspace> {
     match query.qualifiers.find(keys::NSPACE)? {
         Value::ProcNspace(nspace) => Some(nspace.clone()),
@@ -85,7 +85,7 @@ fn question(word: &str) -> Result<Query, Failure> {
                     .map_err(|why| Failure::usage(format!("'{name}' is not an attribute")).because(why))?;
                 qualifiers.push(Info { key, flags: Default::default(), value });
             }
-            // A colon of the value before.
+            // A colon inside the value before.
             None => match qualifiers.last_mut() {
                 Some(Info { value: Value::String(text), .. }) => {
                     *text = format!("{}:{part}", text.to_string_lossy()).into();
@@ -115,7 +115,7 @@ fn every_layer() -> Vec<Info> {
         .into()
 }
 
-/// Each layer, its functions, and what they honour.
+/// Each layer, its functions, and the attributes that they honour.
 fn support(info: &[Info]) -> String {
     let layers = info.find(keys::QUERY_ATTRIBUTE_SUPPORT).and_then(Value::as_array);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `px wait`: until jobs have ended, and how they did.
+//! `px wait`: waits until jobs have ended, and returns how they did.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -14,7 +14,7 @@ use crate::failure::{EXIT_FAILURE, EXIT_TIMEOUT, Failure};
 use crate::render::hint;
 use crate::tool::{self, job};
 
-/// With the exit code of the first of them that did not end well.
+/// Returns the exit code of the first job that did not end well.
 pub(crate) fn run(args: &WaitArgs) -> Result<u8, Failure> {
     let jobs = args.jobs.iter().map(|word| named(word)).collect::<Result<Vec<_>, _>>()?;
     let until = args.timeout.and_then(|limit| Instant::now().checked_add(limit));
@@ -74,7 +74,7 @@ fn one(server: &ServerArgs, nspace: &Nspace, until: Option<Instant>) -> Result<u
             })
         });
     watched.map_err(|error| tool::failed(&format!("cannot wait for job {nspace}"), &error))?;
-    // What ended before is told to late listeners by servers of ours; others may only know that it has.
+    // Servers of ours report earlier ends to late listeners; others may only know that the job has ended.
     if let Some(code) = exit_code(&tool, nspace)? {
         return Ok(code);
     }
@@ -87,7 +87,7 @@ fn one(server: &ServerArgs, nspace: &Nspace, until: Option<Instant>) -> Result<u
     }
 }
 
-/// That of a job which has ended; an error if the server knows no such job.
+/// The exit code of a job that has ended; an error if the server knows no such job.
 fn exit_code(tool: &Tool, nspace: &Nspace) -> Result<Option<u8>, Failure> {
     let ended = job::ask(tool, nspace, keys::EXIT_CODE).ok();
     let code = ended.and_then(|info| info.find(keys::EXIT_CODE).and_then(Value::as_i64));
@@ -105,7 +105,7 @@ fn done() -> Verdict {
     Verdict { status: Status::EVENT_ACTION_COMPLETE, results: Vec::new() }
 }
 
-/// How long may still be waited.
+/// How long the wait may still take.
 fn left(nspace: &Nspace, until: Option<Instant>) -> Result<Duration, Failure> {
     let Some(until) = until else { return Ok(FOR_EVER) };
     match until.saturating_duration_since(Instant::now()) {
@@ -119,6 +119,6 @@ fn late(nspace: &Nspace) -> Failure {
     Failure { exit_code: EXIT_TIMEOUT, ..failure }
 }
 
-/// How soon the end of a detached job is seen.
+/// How often the files of a detached job are checked for its end.
 const PAUSE: Duration = Duration::from_millis(20);
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);

@@ -1,4 +1,4 @@
-//! `px why`: what is waited for, by whom, on whom, and since when.
+//! `px why`: which operations wait, which process requested them, which ranks are missing, and since when.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     super::print(&shown)
 }
 
-/// What is waited for at any server of this machine. Those that do not let us in, or do not tell, are named.
+/// The waits at all servers of this machine. Servers that refuse us, or do not answer, are listed.
 fn everywhere(args: &WhyArgs) -> Result<Vec<DataArray>, Failure> {
     let servers = tool::servers_here(&tool::alone()?, &args.server)?;
     if servers.is_empty() {
-        // Says where it has looked, or waits for one.
+        // Reports where it has looked, or waits for a server.
         return waits(&tool::attach(&args.server)?);
     }
     let (mut all, mut failures) = (Vec::new(), Vec::new());
@@ -56,7 +56,7 @@ fn waits(tool: &Tool) -> Result<Vec<DataArray>, Failure> {
             .hint("only servers of px can: the standard has no such query")
     })?;
     let mut waits = value::records(&info, names::WAITS);
-    // Our own question is waited for, too.
+    // Our own query is one of the waits.
     waits.retain(|wait| text(wait, names::OPERATION) != "query");
     Ok(waits)
 }

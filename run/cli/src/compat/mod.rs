@@ -1,3 +1,3 @@
-//! Other launchers' command lines, for when px is called by their names.
+//! Other launchers' command lines, for px under their names.
 
 pub(crate) mod mpirun;

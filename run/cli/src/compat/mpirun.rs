@@ -1,7 +1,7 @@
 //! The dialect of `mpirun`, `mpiexec` and `prterun`: options with one dash or two, as Open MPI, PRRTE and MPICH spell them.
 //!
-//! What is understood becomes the same [`RunLine`] as that of `px run`, so it is checked, resolved and carried out in the
-//! same way. What is not understood is refused: an option that does nothing would be a lie.
+//! Options that are understood become the same [`RunLine`] as those of `px run`, so they are checked, resolved and carried out in the same way.
+//! Others are refused: an option must not be ignored silently.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use crate::args::{AppArgs, BadExit, Display, nearest::nearest, words};
 use crate::failure::Failure;
 use crate::render::words::shell_line;
 
-/// What a dialect's command line asks for.
+/// What a dialect's command line requests.
 #[derive(Debug)]
 pub(crate) enum Asked {
     Run(Box<RunLine>),
@@ -22,13 +22,13 @@ pub(crate) enum Asked {
     Version(String),
 }
 
-/// The name under which px speaks a dialect, if `program` (`argv[0]`) is one.
+/// The name of the dialect for `program` (`argv[0]`), if it is one.
 pub(crate) fn dialect(program: &OsStr) -> Option<&'static str> {
     let name = Path::new(program).file_name()?;
     ["mpirun", "mpiexec", "prterun"].into_iter().find(|known| name == *known)
 }
 
-/// Reads what stands behind `name`. `timeout`: the value of MPIEXEC_TIMEOUT, which all these launchers know.
+/// Reads the arguments after `name`. `timeout`: the value of MPIEXEC_TIMEOUT, which all these launchers know.
 pub(crate) fn parse(name: &str, args: Vec<OsString>, timeout: Option<&OsStr>) -> Result<Asked, Failure> {
     let mut reading = Reading::default();
     if let Some(timeout) = timeout {
@@ -46,16 +46,16 @@ pub(crate) fn parse(name: &str, args: Vec<OsString>, timeout: Option<&OsStr>) ->
     Ok(Asked::Run(Box::new(reading.finish())))
 }
 
-/// Where options put what they say.
+/// What the options read so far have set.
 #[derive(Default)]
 struct Reading {
     line: RunLine,
-    /// The app context that is being read.
+    /// The current app context.
     app: AppArgs,
-    /// Variables for all apps, weaker than their own.
+    /// Variables for all apps; each app's own take precedence.
     env: Vec<OsString>,
     hostfile: Option<OsString>,
-    /// Qualifiers of the map policy that are options of their own here.
+    /// Qualifiers of the map policy that are separate options here.
     map_qualifiers: Vec<&'static str>,
 }
 
@@ -192,7 +192,7 @@ impl Values<'_> {
         })
     }
 
-    /// `NAME=VALUE` of two values.
+    /// `NAME=VALUE` from two values.
     fn assignment(&self, prefix: &str) -> OsString {
         let mut assignment = OsString::from(prefix);
         assignment.push(self.raw(0));
@@ -251,7 +251,7 @@ fn help(dialect: &str) -> String {
     help
 }
 
-/// Each option as it is written, and what it means.
+/// Each option as it is written, with its meaning.
 pub(crate) fn options() -> impl Iterator<Item = (String, &'static str)> {
     OPTIONS.iter().map(|known| {
         let names = format!("-{}", known.names.join(", -"));
@@ -482,12 +482,12 @@ const fn known(
     Known { names, takes, help, apply }
 }
 
-/// Parameters of Open MPI's and PRRTE's runtime that mean something to this one as well.
+/// Parameters of Open MPI's and PRRTE's runtime that also have a meaning here.
 fn runtime_parameter(reading: &mut Reading, values: &Values<'_>) -> Result<bool, Failure> {
     let fleet = &mut reading.line.job.fleet;
     match values.raw(0).as_bytes() {
         b"plm_ssh_agent" | b"plm_rsh_agent" => {
-            // A list of alternatives, the best first.
+            // A list of alternatives, the preferred one first.
             let agents = values.text(1)?;
             fleet.launch_agent = agents.split(" : ").next().map(|agent| agent.trim().to_owned());
         }

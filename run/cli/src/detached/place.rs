@@ -1,7 +1,7 @@
-//! Where the output of detached jobs is kept: a directory of this user's below `TMPDIR`, and the files of one launcher in it.
+//! Where the output of detached jobs is kept: a directory of this user's below `TMPDIR`, with the files of each launcher.
 //!
-//! The directory's name can be guessed, so somebody else may have it; then we take another one, and look for all. It is opened
-//! once and checked, and everything in it is reached from there, never through links.
+//! The directory's name can be guessed, so another user may have taken it. Then we take a different name, and search all candidates. The directory is
+//! opened once and checked, and everything in it is reached from there, never through links.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -42,11 +42,11 @@ pub(super) struct Place {
     above: Rc<TmpDir>,
     name: OsString,
     dir: Rc<OwnedFd>,
-    /// What the names of its files begin with: pids come again.
+    /// The prefix of its file names, unique because pids are reused.
     launcher: String,
 }
 
-/// A record that can be made without further room.
+/// A record that can be written without further space.
 #[derive(Debug)]
 pub(super) struct Reserved {
     file: File,
@@ -54,7 +54,7 @@ pub(super) struct Reserved {
 }
 
 impl Store {
-    /// The one of this user, made if it is not there, and a remark if it is not where it was to be.
+    /// The store of this user, made if it is missing, and a note if it is not at the requested place.
     pub(super) fn choose() -> Result<(Store, Option<String>), Failure> {
         let make = |dir: TmpDir| {
             let path = dir.path().to_owned();
@@ -67,7 +67,7 @@ impl Store {
         let above = Rc::new(dir);
         let usual = usual_name();
         match Store::make_as(&above, &usual) {
-            // It is somebody else's, or no directory.
+            // It is another user's, or no directory.
             Err(_) if statat(above.fd(), &usual, AtFlags::SYMLINK_NOFOLLOW).is_ok() => {}
             made => return made,
         }
@@ -79,7 +79,7 @@ impl Store {
         Store::make_as(&above, &name)
     }
 
-    /// All of this user, wherever one may have been made.
+    /// All stores of this user, wherever they may have been made.
     pub(super) fn all() -> Vec<Store> {
         TmpDir::all().into_iter().flat_map(|dir| Store::all_in(&Rc::new(dir))).collect()
     }
@@ -115,12 +115,12 @@ impl Store {
         }
     }
 
-    /// The directory for temporary files that it is in.
+    /// The directory for temporary files that contains it.
     pub(super) fn tmpdir(&self) -> &Path {
         self.above.path()
     }
 
-    /// For a launcher that begins.
+    /// A place for a new launcher.
     pub(super) fn new_place(&self, pid: u32) -> io::Result<Place> {
         Ok(self.place(format!("{pid}-{:016x}", random()?)))
     }
@@ -129,7 +129,7 @@ impl Store {
         Place { above: self.above.clone(), name: self.name.clone(), dir: self.dir.clone(), launcher }
     }
 
-    /// Those of launchers that have let go of a job, with the time of that.
+    /// The places of launchers that have detached a job, each with the time of that.
     pub(super) fn jobs(&self) -> Vec<(SystemTime, Place)> {
         let of_job = |name: OsString| {
             let launcher = name.to_str()?.strip_suffix(".job")?.to_owned();
@@ -139,7 +139,7 @@ impl Store {
         self.names().into_iter().filter_map(of_job).collect()
     }
 
-    /// Removes what jobs have left whose launchers are dead and that nobody has come for.
+    /// Removes the files of dead launchers that were not fetched in time.
     pub(super) fn sweep(&self) {
         let mut last_written = BTreeMap::<String, SystemTime>::new();
         for name in self.names() {
@@ -172,7 +172,7 @@ impl Place {
         format!("{}.{end}", self.launcher)
     }
 
-    /// The launcher's.
+    /// The launcher's pid.
     pub(super) fn pid(&self) -> u32 {
         self.launcher.split('-').next().and_then(|pid| pid.parse().ok()).unwrap_or_default()
     }
@@ -198,12 +198,12 @@ impl Place {
         Ok(renameat(&self.dir, self.name_of(DRAFT), &self.dir, self.name_of(end))?)
     }
 
-    /// Room for a record, so that it can be made when there is no more.
+    /// Reserves space for a record, so that it can be written when the file system is full.
     pub(super) fn reserve(&self, end: &'static str) -> io::Result<Reserved> {
         let mut file = self.make(RESERVED)?;
         file.write_all(&[b' '; MOST_RESERVED])?;
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // Not the one for appending.
+        // Not the descriptor for appending.
         let file = openat(&self.dir, self.name_of(RESERVED), flags, Mode::empty())?.into();
         Ok(Reserved { file, end })
     }
@@ -233,7 +233,7 @@ impl Place {
         for end in ["out", OUT_RANKS, "err", ERR_RANKS, "job", "end", DRAFT, RESERVED, ALIVE] {
             self.remove_one(end);
         }
-        // Only the last one can.
+        // Succeeds only for the last launcher.
         let _ = unlinkat(self.above.fd(), &self.name, AtFlags::REMOVEDIR);
     }
 
@@ -256,7 +256,7 @@ fn usual_name() -> OsString {
     format!("px.{}.detached", geteuid().as_raw()).into()
 }
 
-/// How long the files of an ended job wait for somebody: a week.
+/// How long the files of an ended job are kept: a week.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const DRAFT: &str = "draft";
 const RESERVED: &str = "reserved";

@@ -1,7 +1,7 @@
-//! Whose the bytes are in a file that keeps what a job has shown: the output of single ranks can be found in it.
+//! Which bytes of a file of kept output are from which rank, so that the output of single ranks can be found.
 //!
-//! Beside the file lies another one, a record for each piece: where it begins, how long it is, and the rank that has written it. A record
-//! is there before its piece is; what no record names are px's own words.
+//! Beside the file lies another one with a record for each piece: where it begins, its length, and the rank that has written it. A record is written
+//! before its piece; bytes without a record are px's own messages.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use std::os::unix::fs::FileExt;
 
 use phalanx_dvm::Ranges;
 
-/// Takes down whose the bytes are that are on their way into a file.
+/// Records the ranks of bytes on their way into a file.
 #[derive(Debug)]
 pub(crate) struct Noted {
     file: File,
-    /// Of what is not in the file yet; places are those of the buffer in which it waits.
+    /// Pieces that are not in the file yet; their places are those in the buffer.
     waiting: Vec<Extent>,
-    /// Whose the last bytes were.
+    /// The rank of the last bytes.
     last: u32,
 }
 
@@ -32,13 +32,13 @@ impl Noted {
         Noted { file, waiting: Vec::new(), last: NOBODY }
     }
 
-    /// From there to its end, a buffer holds bytes of this rank. No rank: of another job.
+    /// The buffer holds bytes of this rank from `at` to `end`. No rank: of another job.
     pub(crate) fn add(&mut self, rank: Option<u32>, at: usize, end: usize) {
         self.last = rank.unwrap_or(NOBODY);
         self.add_more(at, end);
     }
 
-    /// The same for whose the bytes before were.
+    /// The same for the rank of the bytes before.
     pub(crate) fn add_more(&mut self, at: usize, end: usize) {
         let (at, rank) = (at as u64, self.last);
         let length = (end as u64).saturating_sub(at) as u32;
@@ -49,7 +49,7 @@ impl Noted {
         }
     }
 
-    /// A buffer is about to be written; its first byte goes, or went, to this place of the file.
+    /// Writes the records of a buffer that is about to be written; `first` returns the file offset of the buffer's first byte.
     pub(crate) fn write(&mut self, first: impl FnOnce() -> io::Result<u64>) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -63,18 +63,18 @@ impl Noted {
     }
 }
 
-/// Reads a file that keeps output, or what certain ranks have in it.
+/// Reads a file of kept output, or certain ranks' parts of it.
 #[derive(Debug)]
 pub(super) struct Reader {
     file: File,
     at: u64,
-    /// Whose bytes are wanted, and where it stands whose they are.
+    /// The wanted ranks, and the file of records.
     only: Option<(Ranges, File)>,
-    /// How many records lie behind us.
+    /// The number of records that lie behind us.
     passed: u64,
 }
 
-/// Why nothing more can be copied.
+/// Why no more can be copied.
 #[derive(Debug)]
 pub(super) enum Uncopied {
     Unread(io::Error),
@@ -92,7 +92,7 @@ impl Reader {
         Reader { file, at: 0, only, passed: 0 }
     }
 
-    /// What is there already is passed over.
+    /// Skips the output so far.
     pub(super) fn skip(&mut self) -> io::Result<()> {
         self.at = self.file.metadata()?.len();
         let Some((_, records)) = &self.only else { return Ok(()) };
@@ -108,9 +108,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Writes what has come since. `false`: there was nothing.
+    /// Writes what has been added since. `false`: nothing.
     pub(super) fn copy(&mut self, to: &mut impl Write) -> Result<bool, Uncopied> {
-        // In this order: of bytes that are there the record is there, too.
+        // In this order: the record is written before its bytes.
         let end = self.file.metadata()?.len();
         let (began, mut buffer) = (self.at, vec![0; PIECE]);
         while self.at < end {
@@ -131,7 +131,7 @@ impl Reader {
         Ok(self.at > began)
     }
 
-    /// How far the bytes from here on are one rank's, or px's own, and whether they are wanted.
+    /// How far the bytes from here on are all from one rank, or px's own, and whether they are wanted.
     fn next(&mut self, end: u64) -> io::Result<(u64, bool)> {
         let Some((ranks, records)) = &self.only else { return Ok((end, true)) };
         loop {
@@ -163,7 +163,7 @@ impl Extent {
     }
 }
 
-/// `None`: it is not there yet, or not whole.
+/// `None`: the record is missing or incomplete.
 fn record(file: &File, number: u64) -> io::Result<Option<Extent>> {
     let mut bytes = [0; RECORD];
     match file.read_exact_at(&mut bytes, number.saturating_mul(RECORD as u64)) {
@@ -174,7 +174,7 @@ fn record(file: &File, number: u64) -> io::Result<Option<Extent>> {
 }
 
 const RECORD: usize = 16;
-/// No rank of the job that was detached.
+/// Marks bytes of other jobs than the detached one.
 const NOBODY: u32 = u32::MAX;
 const PIECE: usize = 256 << 10;
 
@@ -193,7 +193,7 @@ mod tests {
             Files { kept: file(), records: file() }
         }
 
-        /// One buffer, as it is filled and written.
+        /// Fills and writes one buffer.
         fn write(&self, pieces: &[(Option<u32>, &str)]) {
             let mut noted = Noted::new(self.records.try_clone().expect("a descriptor"));
             let mut buffer = String::new();

@@ -1,4 +1,4 @@
-//! `--output`: the words of the user, resolved.
+//! `--output`: the user's words, resolved.
 
 use phalanx_core::output::{Files, Form, Style, Tag};
 
@@ -13,7 +13,7 @@ pub(crate) fn parse(given: &[String]) -> Result<Plan, Failure> {
     Ok(Plan { diag: words.diag, style: words.check()? })
 }
 
-/// What `--output` says.
+/// The meaning of `--output`.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) style: Style,
@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) diag: bool,
 }
 
-/// What words have said so far.
+/// The meaning of the words so far.
 #[derive(Debug, Default)]
 struct Words {
     style: Style,
@@ -89,7 +89,7 @@ impl Words {
         Ok(())
     }
 
-    /// The path may have prterun's qualifiers behind it: `NAME:nocopy`, `NAME:pattern`, `NAME:raw`.
+    /// The path may end in prterun's qualifiers: `NAME:nocopy`, `NAME:pattern`, `NAME:raw`.
     fn set_files(&mut self, naming: Naming, given: &str) -> Result<(), Failure> {
         let mut path = given;
         while let Some((head, qualifier)) = path.rsplit_once(':') {
@@ -120,7 +120,7 @@ impl Words {
         style.files = match &files {
             None => None,
             Some((naming, path)) => Some(match if as_pattern { Naming::Pattern } else { *naming } {
-                // There is no way to name others after it.
+                // A pipe has one name, without suffixes for ranks.
                 Naming::PerStream if is_pipe(path) => Files::one(path.as_bytes()),
                 Naming::PerStream => Files::per_stream(path.as_bytes()),
                 Naming::Directory => Files::directory(path.as_bytes()),

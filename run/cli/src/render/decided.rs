@@ -32,7 +32,7 @@ impl Decided<'_> {
     }
 }
 
-/// Which rank is where, and why.
+/// The place of each rank, and the rule for it.
 pub(crate) fn map(decided: &Decided<'_>) -> String {
     let map = decided.map;
     let mut text =
@@ -151,7 +151,7 @@ pub(crate) fn bindings_json(decided: &Decided<'_>) -> Value {
     json!({ "type": "bindings", "procs": procs.collect::<Vec<_>>() })
 }
 
-/// Which nodes there are, and for how many ranks.
+/// The nodes, and how many ranks each takes.
 pub(crate) fn allocation(nodes: &[NodeResources]) -> String {
     let mut table = Table::new(&[
         Column::Left("NODE"),
@@ -196,9 +196,9 @@ fn cpus(cpus: Option<&CpuSet>) -> String {
     cpus.map_or_else(|| "unbound".into(), CpuSet::to_string)
 }
 
-/// `core 3`, or the object around CPUs that are no whole object: `in package 0`.
+/// `core 3`, or the object around CPUs that are not a whole object: `in package 0`.
 fn object(cpus: &CpuSet, topology: &Topology) -> String {
-    // Of objects with the same CPUs that which tells most; that a node has them all is no news.
+    // Of objects with the same CPUs, the most informative comes first; the whole node is never named.
     const TELLING: [Level; 7] =
         [Level::Package, Level::Numa, Level::L3, Level::Core, Level::L2, Level::L1, Level::Pu];
     let whole = TELLING.iter().flat_map(|level| topology.objects(*level)).find(|object| object.cpus == *cpus);

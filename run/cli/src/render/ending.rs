@@ -1,4 +1,4 @@
-//! How the job ended, as JSON. What a person is told is [`JobEnd::lines`].
+//! How the job ended, as JSON. [`JobEnd::lines`] is the text for users.
 
 use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, Phases, ProcEnd, ToolProcess, Waited};
 use serde_json::{Map, Value, json};
@@ -56,7 +56,7 @@ pub(crate) fn phases(phases: &Phases) -> Value {
     phases.iter().map(|(phase, at)| (phase.to_owned(), at.as_secs_f64().into())).collect::<Map<_, _>>().into()
 }
 
-/// What was waited for when the job was ended.
+/// An operation that ranks were waiting for when the job was ended.
 fn waited(waited: &Waited) -> Value {
     json!({
         "ranks": waited.ranks,

@@ -1,4 +1,4 @@
-//! px's own words on standard error: errors with their hints, and remarks; each line with `px:` in front, or JSON.
+//! px's own messages on standard error: errors with their hints, and notes; each line with `px:` in front, or JSON.
 
 use std::io::Write;
 
@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::render::style::{ERROR, HINT, on_stderr, paint};
 
-/// `px: error: ...`, further lines of it with `px:` in front, and its `px: hint: ...` lines; as JSON one object `{"type":"error",...}`. Without the last line end.
+/// `px: error: ...`, its further lines with `px:` in front, and its `px: hint: ...` lines; as JSON one object `{"type":"error",...}`. Without the
+/// last line end.
 pub(crate) fn failure(failure: &Failure, as_json: bool) -> String {
     if as_json {
         let object = json!({
@@ -28,7 +29,7 @@ pub(crate) fn failure(failure: &Failure, as_json: bool) -> String {
     text
 }
 
-/// A remark that is no error: `px: TEXT`; as JSON `{"type":"note",...}`. Without the last line end.
+/// A note: `px: TEXT`; as JSON `{"type":"note",...}`. Without the last line end.
 pub(crate) fn note(text: &str, as_json: bool) -> String {
     match as_json {
         true => plain::line(&json!({ "type": "note", "text": text }).to_string()),
@@ -36,12 +37,12 @@ pub(crate) fn note(text: &str, as_json: bool) -> String {
     }
 }
 
-/// Lines behind the first one are seen to belong to it: they may be somebody else's words.
+/// Marks lines after the first as parts of the message: their text may be from others.
 fn indented(text: &str) -> String {
     plain::lines(text).replace('\n', "\npx:   ")
 }
 
-/// Writes lines to standard error, before or after a job. When nobody reads them there is nobody to tell.
+/// Writes lines to standard error, before or after a job. A missing reader is ignored.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! How px itself speaks: tables, trees, JSON, colours, errors with their hints.
+//! How px presents its messages: tables, trees, JSON, colours, errors with their hints.
 
 pub(crate) mod decided;
 pub(crate) mod ending;

@@ -16,7 +16,7 @@ pub(crate) struct Server {
     pub(crate) pid: Option<u32>,
     pub(crate) uri: Option<String>,
     pub(crate) version: Option<String>,
-    /// Why it tells nothing.
+    /// Why its jobs are not known.
     pub(crate) problem: Option<String>,
     pub(crate) jobs: Vec<Job>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Rank {
 }
 
 impl Job {
-    /// A job of which no more is known than that it runs.
+    /// A job that is only known to run.
     pub(crate) fn named(nspace: &str) -> Job {
         Job { nspace: nspace.to_owned(), state: "running".to_owned(), ..Job::default() }
     }
@@ -155,13 +155,13 @@ impl Rank {
     }
 }
 
-/// When a job came how far, as its server tells it.
+/// The times of a job's phases, as reported by its server.
 pub(crate) fn phases(told: &Value) -> Phases {
     let micros = |phase: &str| value::find(told.as_array()?, phase)?.as_u64();
     Phases::named(|phase| micros(phase).map(Duration::from_micros))
 }
 
-/// What is shown of each job below the table.
+/// Details to show of each job below the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Details {
     pub(crate) ranks: bool,

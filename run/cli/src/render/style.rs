@@ -1,9 +1,8 @@
-//! Colours. Everything reads as well without them; `NO_COLOR`, `TERM=dumb` and a standard error that is no terminal turn
-//! them off.
+//! Colours. They carry no information; `NO_COLOR`, `TERM=dumb` and a standard error that is no terminal turn them off.
 
 use anstyle::{AnsiColor, Style};
 
-/// What px says on standard error may be coloured.
+/// Whether px's messages on standard error may be coloured.
 pub(crate) fn on_stderr() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }

@@ -9,7 +9,7 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// A column's heading and which way its cells lean.
+/// A column's heading and alignment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Column {
     Left(&'static str),

@@ -18,7 +18,7 @@ pub(crate) fn topology(name: &str, topology: &Topology) -> String {
         .filter(|level| is_shown(**level))
         .flat_map(|level| topology.objects(*level))
         .collect();
-    // In the order of a walk: by first CPU, the larger object first, and of equal ones the outer level.
+    // In the order of a walk: by first CPU, the larger object first, and among equal ones the outer level.
     objects.sort_by_key(|object| (object.cpus.first(), std::cmp::Reverse(object.cpus.count()), object.level));
     let mut around: Vec<&Object> = Vec::new();
     for object in objects {
@@ -69,7 +69,7 @@ fn kind(kind: DeviceKind) -> &'static str {
     }
 }
 
-/// A first or second level cache says nothing that its core does not.
+/// A first or second level cache adds nothing to its core.
 fn is_shown(level: Level) -> bool {
     matches!(level, Level::Package | Level::Numa | Level::L3 | Level::Core)
 }

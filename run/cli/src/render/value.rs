@@ -30,7 +30,7 @@ pub(crate) fn lines(info: &Info, indent: usize, text: &mut String) {
     }
 }
 
-/// An object of all of them; what comes more than once becomes an array.
+/// One object with all of them; repeated keys become arrays.
 pub(crate) fn object<'a>(infos: impl IntoIterator<Item = &'a Info>) -> Json {
     let mut object: Map<String, Json> = Map::new();
     for info in infos {
@@ -97,12 +97,12 @@ fn proc_json(proc: &ProcId) -> Json {
     json!({ "nspace": proc.nspace.as_str(), "rank": rank_json(proc.rank) })
 }
 
-/// `PMIX_JOB_SIZE` for `pmix.job.size`; a key that is nobody's stays what it is.
+/// `PMIX_JOB_SIZE` for `pmix.job.size`; an unknown key stays as it is.
 pub(crate) fn name_of(key: &str) -> &str {
     attribute(key).map_or(key, |attribute| attribute.name)
 }
 
-/// The key that a user means: a full name, one without `PMIX_`, or a key.
+/// The key that a user means: by its full name, its name without `PMIX_`, or itself.
 pub(crate) fn key_of(word: &str) -> Option<&str> {
     let full = attribute_by_name(word).or_else(|| attribute_by_name(&format!("PMIX_{word}")));
     match full {
@@ -123,7 +123,7 @@ pub(crate) fn records(info: &[Info], key: &str) -> Vec<DataArray> {
     records.filter_map(|info| info.value.as_array().cloned()).collect()
 }
 
-/// The value of the attribute as its type wants it.
+/// The value of the attribute, in its type.
 pub(crate) fn parse(key: &str, word: &str) -> Result<Value, String> {
     use phalanx_spec::DataType;
     let Some(attribute) = attribute(key) else { return Ok(word.into()) };
@@ -132,7 +132,7 @@ pub(crate) fn parse(key: &str, word: &str) -> Result<Value, String> {
         DataType::BOOL => match word {
             "true" | "1" | "yes" => true.into(),
             "false" | "0" | "no" => false.into(),
-            // Several attributes are flags to the standard and lists to OpenPMIx.
+            // Several attributes are flags in the standard and lists in OpenPMIx.
             _ if attribute.accepts(DataType::STRING) => word.into(),
             _ => return Err(format!("'{word}' is neither true nor false")),
         },

@@ -1,4 +1,4 @@
-//! Small things said in words: counts, sizes, command lines; and those that the DVM says itself.
+//! Small things in words: counts, sizes, command lines; and those of the DVM.
 
 pub(crate) use phalanx_dvm::words::{duration, ranks, signal};
 
@@ -7,7 +7,7 @@ pub(crate) fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `0.4 ms`, `12.3 ms`, `1.234 s`; from a minute on as everywhere else.
+/// `0.4 ms`, `12.3 ms`, `1.234 s`; from a minute on like other durations.
 pub(crate) fn fine(time: std::time::Duration) -> String {
     match time.as_secs() {
         0 => format!("{:.1} ms", time.as_secs_f64() * 1000.0),
@@ -32,7 +32,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{value:.1} TiB")
 }
 
-/// A command line as a shell would have to be given it.
+/// A command line, quoted for a shell.
 pub(crate) fn shell_line(argv: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "@%+=:,./-_".contains(c);
     let quoted = argv.iter().map(|arg| match !arg.is_empty() && arg.chars().all(plain) {

@@ -1,7 +1,7 @@
-//! What starts a daemon on another host: ssh, the batch system's own command, or the user's.
+//! The commands that start daemons on other hosts: ssh, the batch system's own command, or the user's.
 //!
-//! An agent runs `px daemon` there, and its standard input and output are those of the daemon. It has no terminal: what cannot be done without
-//! asking is not done.
+//! An agent runs `px daemon` there, and its standard input and output are those of the daemon. It has no terminal: anything that needs a prompt
+//! fails.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use super::{Here, env};
 use crate::args::fleet::FleetArgs;
 use crate::failure::Failure;
 
-/// A host to which a daemon is to go.
+/// A host that gets a daemon.
 pub(super) struct Destination {
     pub(super) name: String,
-    /// Where it is another account than ours.
+    /// The account there, if it differs from ours.
     pub(super) user: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Agents {
     pub(super) env: Vec<Text>,
 }
 
-/// What starts daemons on these hosts. `system` is the batch system whose allocation they are.
+/// The commands that start daemons on these hosts. `system` is the batch system of their allocation.
 pub(super) fn agents(
     hosts: &[Destination],
     args: &FleetArgs,
@@ -67,7 +67,7 @@ pub(super) fn agents(
     let mut env = env::inherited(&here.env);
     if matches!(starter, Starter::Slurm { .. }) {
         env.retain(|variable| !steers_srun(variable.as_bytes()));
-        // An srun that is too old for --overlap needs none.
+        // An srun without --overlap does not need it.
         env.push("SLURM_OVERLAP=1".into());
     }
     Ok(Agents { agents, env })
@@ -80,7 +80,7 @@ enum Starter {
         job: String,
     },
     Lsf,
-    /// Words in which `{host}` is to be replaced.
+    /// Words in which `{host}` gets replaced.
     Template(Vec<String>),
 }
 
@@ -92,7 +92,7 @@ impl Starter {
         Ok(match system {
             Some(System::Slurm(Some(job))) if here.has_program("srun") => Starter::Slurm { job: job.clone() },
             Some(System::Lsf) if here.has_program("blaunch") => Starter::Lsf,
-            // The command of PBS, pbsdsh, passes on neither input nor output.
+            // pbsdsh, the command of PBS, passes on neither input nor output.
             _ => Starter::Ssh,
         })
     }
@@ -112,7 +112,7 @@ impl Starter {
                 ["ssh", "-x", "-T", "-o", "BatchMode=yes", "--", &account, "exec"].map(Text::from).into()
             }
             Starter::Lsf => ["blaunch", &account].map(Text::from).into(),
-            // One for all hosts.
+            // A single command for all hosts.
             Starter::Slurm { job } => srun(job, std::slice::from_ref(host)),
             Starter::Template(words) => {
                 let mut argv: Vec<Text> =
@@ -128,7 +128,7 @@ impl Starter {
         argv
     }
 
-    /// Whether the words of the command are joined, and cut again by a shell on the host.
+    /// Whether the command's words are joined, and split again by a shell on the host.
     fn ends_in_shell(&self) -> bool {
         match self {
             Starter::Ssh | Starter::Lsf => true,
@@ -141,9 +141,9 @@ impl Starter {
     }
 }
 
-/// One step for all hosts. Tasks are numbered in the order of the list with the arbitrary distribution only; otherwise in Slurm's own order.
+/// One step for all hosts. Only with the arbitrary distribution are tasks numbered in the order of the list; otherwise in Slurm's own order.
 fn srun(job: &str, hosts: &[Destination]) -> Vec<Text> {
-    // All names would be too long for an argument.
+    // The names one by one would be too long for an argument.
     let names = write_names(hosts.iter().map(|host| host.name.as_str()));
     let count = hosts.len();
     let own = [
@@ -153,7 +153,7 @@ fn srun(job: &str, hosts: &[Destination]) -> Vec<Text> {
         format!("--ntasks={count}"),
         format!("--nodelist={}", names),
     ];
-    // A daemon is no rank: no PMI, no binding, all memory of the allocation, and it may end before others.
+    // A daemon is no rank: it needs no PMI, no binding and all memory of the allocation, and it may end before others.
     let same = [
         "--distribution=arbitrary",
         "--ntasks-per-node=1",
@@ -171,7 +171,7 @@ fn srun(job: &str, hosts: &[Destination]) -> Vec<Text> {
     own.into_iter().map(Text::from).chain(same.map(Text::from)).collect()
 }
 
-/// Variables of the environment are options to srun. Those of the allocation are for its ranks, not for the step of the daemons.
+/// Variables that act as options of srun. Those of the allocation are meant for its ranks, not for the step of the daemons.
 fn steers_srun(variable: &[u8]) -> bool {
     let keeps: [&[u8]; 3] = [b"SLURM_CONF=", b"SLURM_CLUSTERS=", b"SLURM_JWT="];
     let steers: [&[u8]; 3] = [b"SLURM_", b"SRUN_", b"SBATCH_"];
@@ -196,7 +196,7 @@ fn words(template: &str) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Something like `{host}` that is not that.
+/// A name in braces other than `{host}`.
 fn unknown_name(word: &str) -> Option<&str> {
     let braces = word.match_indices('{').filter_map(|(at, _)| {
         let inside = word.get(at..)?;
@@ -209,7 +209,7 @@ fn unknown_name(word: &str) -> Option<&str> {
     braces.filter(is_name).find(|name| *name != HOST)
 }
 
-/// Where px is on the hosts.
+/// The path of px on the hosts.
 fn px(args: &FleetArgs, here: &Here) -> Result<Option<PathBuf>, Failure> {
     match &args.px_path {
         Some(path) if !path.is_absolute() => {
@@ -221,7 +221,7 @@ fn px(args: &FleetArgs, here: &Here) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// One word to any shell, C shells and fish included.
+/// Quotes a path as one word for any shell, C shells and fish included.
 fn quoted(path: &Path) -> Text {
     let mut word = b"'".to_vec();
     for byte in path.as_os_str().as_bytes() {

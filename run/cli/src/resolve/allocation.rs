@@ -1,4 +1,4 @@
-//! Allocations of batch systems: the hosts and slots that a job has been given, read from its environment and files.
+//! Allocations of batch systems: their hosts and slots, read from environment and files.
 
 use std::path::Path;
 
@@ -10,26 +10,26 @@ use phalanx_dvm::hosts::{
 use crate::failure::Failure;
 use crate::resolve::{Here, file};
 
-/// What a batch system has given.
+/// The allocation by a batch system.
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
     pub(super) system: System,
-    /// Where it says so.
+    /// The variable that names the hosts.
     variable: &'static str,
-    /// In its order, each once, with stated slots where it says how many.
+    /// In the system's order, each once, with stated slots if the system gives a number.
     pub(super) hosts: Vec<HostEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum System {
-    /// With the number of the job, if it is told.
+    /// With the number of the job, if it is known.
     Slurm(Option<String>),
     Pbs,
     Lsf,
     GridEngine,
 }
 
-/// The allocation in which px runs, if it does.
+/// The allocation in which px runs, if any.
 pub(super) fn find(here: &Here) -> Result<Option<Allocation>, Failure> {
     let Some((variable, value, read)) = READERS
         .iter()
@@ -56,7 +56,7 @@ pub(super) fn find(here: &Here) -> Result<Option<Allocation>, Failure> {
 }
 
 impl Allocation {
-    /// Which hosts there are.
+    /// Lists the first hosts.
     pub(super) fn describe(&self) -> String {
         const SHOWN: usize = 6;
         let names: Vec<String> = self.hosts.iter().take(SHOWN).map(|entry| entry.host.to_string()).collect();
@@ -78,7 +78,7 @@ const READERS: [(&str, Read); 5] = [
     }),
 ];
 
-/// In a step the numbers of tasks are those of the step, and may be for fewer nodes than the allocation has.
+/// In a step the numbers of tasks are those of the step, and may cover fewer nodes than the allocation has.
 fn slurm(nodes: &str, here: &Here) -> Result<(System, Vec<HostEntry>), String> {
     let job = here.variable("SLURM_JOB_ID").or_else(|| here.variable("SLURM_JOBID")).map(str::to_owned);
     let counts = ["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"];
@@ -91,7 +91,7 @@ fn slurm(nodes: &str, here: &Here) -> Result<(System, Vec<HostEntry>), String> {
     Ok((System::Slurm(job), hosts))
 }
 
-/// A file of names, each once for each of its slots.
+/// A file of names: a host has one line for each of its slots.
 fn line_per_slot(file: &str) -> Result<Vec<HostEntry>, String> {
     let mut hosts = parse_hostfile(file, &text(file)?).map_err(said)?;
     for entry in hosts.iter_mut().filter(|entry| entry.slots == Slots::Unstated) {

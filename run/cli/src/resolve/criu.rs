@@ -1,8 +1,8 @@
-//! Checkpoints with criu, of programs that know nothing of them: what `--checkpoint-command criu` stands for.
+//! Checkpoints with criu, for programs without checkpoints of their own: the meaning of `--checkpoint-command criu`.
 //!
-//! The images of a rank are below its working directory. What criu lacks here, it says in one line.
+//! The images of a rank are below its working directory. If criu does not work here, the error is one line.
 
-/// A shell's commands.
+/// Commands for sh.
 pub(super) const CHECKPOINT: &str = r#"command -v criu >/dev/null || { echo "criu is not installed" >&2; exit 1; }
 lacks=$(criu check 2>&1) || { echo "criu cannot take checkpoints here: $(echo "$lacks" | tail -n 1)" >&2; exit 1; }
 images="phalanx-$PHALANX_CHECKPOINT.$PHALANX_RANK"

@@ -9,10 +9,10 @@ use phalanx_wire::Text;
 use crate::failure::Failure;
 use crate::resolve::file;
 
-/// px's own environment, as the ranks are to find it.
+/// px's own environment, as the ranks get it.
 pub(crate) type Environment = Vec<(OsString, OsString)>;
 
-/// The variables that `files` and then `words` set, as `NAME=VALUE`, and remarks about those that set nothing.
+/// The variables that `files` and then `words` set, as `NAME=VALUE`; adds notes on those that set nothing.
 pub(crate) fn additions(
     files: &[PathBuf],
     words: &[OsString],
@@ -40,7 +40,7 @@ pub(crate) fn additions(
             None => hand_on("-x", word, own, &mut set, notes),
         }
     }
-    // The last one wins, at the place of the first: an environment holds each name once.
+    // The last value wins, at the place of the first: an environment has each name once.
     let mut kept: Vec<(Vec<u8>, Vec<u8>)> = Vec::with_capacity(set.len());
     for (name, value) in set {
         match kept.iter_mut().find(|(known, _)| *known == name) {
@@ -54,11 +54,11 @@ pub(crate) fn additions(
 /// What `--export` leaves of our own environment.
 pub(crate) struct Exported {
     pub(crate) env: Vec<Text>,
-    /// Nothing is missing of it.
+    /// Nothing was left out.
     pub(crate) is_all: bool,
 }
 
-/// What every rank begins with, as `srun` reads these words. Without them it is [`inherited`].
+/// The initial environment of every rank, with the words of `srun`. Without them it is [`inherited`].
 pub(crate) fn exported(
     words: Option<&OsStr>,
     own: &Environment,
@@ -93,8 +93,8 @@ pub(crate) fn exported(
     Ok(Exported { env, is_all })
 }
 
-/// What every rank begins with: our own environment, less what tells a process who it is in a job. When px itself is a
-/// rank of some job, its ranks must not take themselves for that rank.
+/// The initial environment of every rank: our own, without the variables that identify a process in a job. If px itself is a rank of some job, its
+/// ranks must not mistake themselves for that rank.
 pub(crate) fn inherited(own: &Environment) -> Vec<Text> {
     own.iter()
         .filter(|(name, _)| !is_identity(name.as_bytes()))
@@ -110,7 +110,7 @@ fn is_identity(name: &[u8]) -> bool {
         })
 }
 
-/// Beside what no process takes over: what other launchers, and servers, tell their processes.
+/// Variables that other launchers and servers set for their processes, beside those that no process inherits.
 const OF_LAUNCHERS: &[&str] = &[
     "PMIX_SERVER_*",
     "PMIX_HOSTNAME",
@@ -151,7 +151,7 @@ pub(crate) fn assignment(name: &[u8], value: &[u8]) -> Text {
     Text::from_bytes(&[name, b"=", value].concat())
 }
 
-/// Takes the variables that `word`, a name or a pattern, means from our own environment.
+/// Adds the variables of our own environment that `word`, a name or a pattern, matches.
 fn hand_on(
     option: &str,
     word: &OsStr,
@@ -173,7 +173,7 @@ fn hand_on(
     }
 }
 
-/// Whether `name` is `pattern`, in which `*` stands for any text and `?` for any one byte.
+/// Whether `name` matches `pattern`, in which `*` stands for any text and `?` for any one byte.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut retry = None;
@@ -187,7 +187,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
                 p += 1;
                 n += 1;
             }
-            // The last star takes one byte more.
+            // Lets the last star take one more byte.
             _ => match &mut retry {
                 Some((after_star, taken)) => {
                     *taken += 1;

@@ -1,4 +1,4 @@
-//! A job in somebody else's DVM: which one, and what of the command line does not go there.
+//! A job in an existing DVM: which one, and which options cannot be used there.
 
 use phalanx_shell::rendezvous;
 use pmix::Trust;
@@ -9,8 +9,7 @@ use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
 use crate::tool;
 
-/// The server that is to run the job, if another one than ours: the one that the options name, or whose address is in the
-/// file that was named for us.
+/// The server that runs the job, if it is not ours: the one that the options name, or the one in the rendezvous file that was named for us.
 pub(crate) fn server(job: &JobArgs, here: &Here) -> Option<ServerArgs> {
     if tool::names_any(&job.server) {
         return Some(job.server.clone());
@@ -23,7 +22,7 @@ pub(crate) fn server(job: &JobArgs, here: &Here) -> Option<ServerArgs> {
     Some(ServerArgs { file: Some(file), ..job.server.clone() })
 }
 
-/// Refuses what the launcher of a DVM can be told, and nobody else.
+/// Refuses options that only the launcher of a DVM can act on.
 pub(crate) fn check(job: &JobArgs) -> Result<(), Failure> {
     match of_launchers_only(job) {
         Some((option, why)) => {
@@ -34,7 +33,7 @@ pub(crate) fn check(job: &JobArgs) -> Result<(), Failure> {
     }
 }
 
-/// Such an option, and why only the launcher can do what it says.
+/// Such an option, and why it needs the launcher.
 fn of_launchers_only(job: &JobArgs) -> Option<(&'static str, &'static str)> {
     let all = [
         ("--launch-agent", job.fleet.launch_agent.is_some(), STARTED),

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
-/// All of a file, unless it is larger than any that makes sense. Devices can go on for ever.
+/// The contents of a file, unless it is larger than any sensible one. Devices may have no end.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Only so can a pipe be opened that nobody writes to.
+    // Without this, opening a pipe would wait for a writer.
     let flags = OFlags::NONBLOCK.bits() | OFlags::NOCTTY.bits();
     let file = OpenOptions::new().read(true).custom_flags(flags as i32).open(path)?;
     if !file.metadata()?.file_type().is_fifo() {
@@ -34,7 +34,7 @@ fn read_to_end(file: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A pipe, whose writer may come late.
+/// A pipe with a writer that may come late.
 struct Pipe {
     file: File,
     is_waited_for: bool,
@@ -44,12 +44,12 @@ impl Read for Pipe {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.file.read(into) {
-                // Nobody has it open for writing: any more, or yet.
+                // No process has it open for writing: no more, or not yet.
                 Ok(0) if !self.is_waited_for => {
                     self.is_waited_for = true;
                     wait(&self.file, Some(FOR_A_WRITER))?;
                 }
-                // There may be more as long as somebody has, however long it takes.
+                // As long as it has a writer, more may come, however long it takes.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => wait(&self.file, None)?,
                 read => return read,
             }
@@ -57,7 +57,7 @@ impl Read for Pipe {
     }
 }
 
-/// Until there is something to read, or nobody writes any more.
+/// Waits until there is something to read, or no writer is left.
 fn wait(file: &File, longest: Option<Duration>) -> io::Result<()> {
     let longest = longest.map(|longest| Timespec::try_from(longest).unwrap_or_default());
     let mut pipe = [PollFd::new(file, PollFlags::IN)];
@@ -67,9 +67,9 @@ fn wait(file: &File, longest: Option<Duration>) -> io::Result<()> {
     }
 }
 
-/// As many hosts as a file may name have room, and long names.
+/// Enough for as many hosts as a file may name, with long names.
 const MOST_BYTES: u64 = 32 << 20;
-/// Who makes a pipe for us starts its writer beside us.
+/// A user that makes a pipe for us starts its writer about when we start.
 const FOR_A_WRITER: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The hosts of a DVM of ours: which others there are beside this one, for how many ranks each is, and what starts the daemons there.
+//! The hosts of a DVM of ours: the other hosts beside this one, how many ranks each takes, and the commands that start the daemons.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,25 +19,25 @@ use crate::args::fleet::FleetArgs;
 use crate::failure::Failure;
 use crate::render::words;
 
-/// What a root is told of the hosts of its DVM.
+/// What a root needs to know of its DVM's hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     pub(crate) fleet: Fleet,
-    /// Which addresses daemons may use; none: all of them.
+    /// The networks that daemons may use; empty: all.
     pub(crate) networks: Vec<Network>,
-    /// After how much silence a host is lost, if the user said.
+    /// The silence after which a host is lost, if the user has set it.
     pub(crate) silence: Option<Duration>,
-    /// How long a host may take for each phase of its start, if the user said.
+    /// How long a host may take for each phase of its start, if the user has set it.
     pub(crate) start: Option<Duration>,
-    /// This host is one of those that run ranks.
+    /// Whether this host runs ranks.
     pub(crate) takes_ranks: bool,
-    /// How many it is for.
+    /// How many ranks this host takes.
     pub(crate) slots: Slots,
     pub(crate) max_slots: Option<u32>,
 }
 
 impl Default for Hosts {
-    /// This host, as it is.
+    /// This host alone.
     fn default() -> Hosts {
         Hosts {
             fleet: Fleet::default(),
@@ -68,7 +68,7 @@ impl Hosts {
     }
 }
 
-/// The hosts of a job that gets a DVM of its own. Puts the names by which they are called there into the programs and the policy.
+/// The hosts of a job with a DVM of its own. Replaces hosts in the programs and the policy by px's names for them.
 pub(super) fn of_run(
     (apps, specs): (&[AppArgs], &mut [AppSpec]),
     policy: &mut Policy,
@@ -82,7 +82,7 @@ pub(super) fn of_run(
     assemble(roster, &named, allocation.as_ref(), args, here)
 }
 
-/// The same names for a job in a DVM that is there already, which knows its hosts itself.
+/// The same replacement for a job in an existing DVM, which knows its hosts itself.
 pub(super) fn name_only(
     programs: (&[AppArgs], &mut [AppSpec]),
     policy: &mut Policy,
@@ -91,7 +91,7 @@ pub(super) fn name_only(
     name_hosts(&mut Roster::new(here, None), programs, policy)
 }
 
-/// The hosts of a DVM that waits for jobs.
+/// The hosts of a persistent DVM.
 pub(crate) fn of_dvm(args: &DvmStartArgs, here: &Here) -> Result<Hosts, Failure> {
     let allocation = allocation::find(here)?;
     let mut roster = Roster::new(here, allocation.as_ref());
@@ -112,10 +112,10 @@ fn name_hosts(
     roster.map_file(policy, hostfile.filter(|_| apps.iter().all(is_alone)))
 }
 
-/// `+n3` counts the hosts that there are.
+/// `+n3` counts the known hosts.
 fn check_place(host: &Host, hosts: usize, is_allocation: bool) -> Result<(), Failure> {
     match host {
-        // Without any name there is this host.
+        // Without any name there is only this host.
         Host::Index(index) if *index as usize >= hosts.max(1) => {
             let of = if is_allocation { "the allocation has" } else { "the command line names" };
             let failure = Failure::usage(format!("'--host {host}': {of} {}", words::count(hosts, "host")));
@@ -125,7 +125,7 @@ fn check_place(host: &Host, hosts: usize, is_allocation: bool) -> Result<(), Fai
     }
 }
 
-/// Makes a fleet of all the hosts that have a name here. `named` is what each program says of them.
+/// Makes a fleet of all hosts in `roster`. `named` are the hosts that each program names.
 fn assemble(
     roster: Roster<'_>,
     named: &[&[HostEntry]],
@@ -143,7 +143,7 @@ fn assemble(
             said.entry(name).or_default().hear(entry);
         }
     }
-    // In an allocation there may be more than anybody wants.
+    // An allocation may have more hosts than are needed.
     let is_chosen = |name: &str| match allocation {
         Some(_) => !chooses(named) || said.contains_key(name),
         None => true,
@@ -187,14 +187,14 @@ fn assemble(
     Ok(hosts)
 }
 
-/// Whether all programs say by name where they run, so that no other host is needed.
+/// Whether all programs name their hosts, so that no other host is needed.
 fn chooses(named: &[&[HostEntry]]) -> bool {
     named
         .iter()
         .all(|entries| !entries.is_empty() && entries.iter().all(|entry| matches!(entry.host, Host::Name(_))))
 }
 
-/// What programs say of one host.
+/// What the programs state about one host.
 #[derive(Clone, Default)]
 struct Said {
     slots: Slots,
@@ -203,7 +203,7 @@ struct Said {
 }
 
 impl Said {
-    /// Programs share the slots of a host: what counts is the one that has stated the most.
+    /// Programs share the slots of a host: the largest stated number counts.
     fn hear(&mut self, entry: &HostEntry) {
         self.slots = match (self.slots, entry.slots) {
             (Slots::Stated(a), Slots::Stated(b)) => Slots::Stated(a.max(b)),

@@ -1,4 +1,4 @@
-//! Where px itself runs: all that a request takes from outside the command line.
+//! px's own surroundings: everything that a request takes from outside the command line.
 
 use std::ffi::OsStr;
 use std::net::IpAddr;
@@ -16,9 +16,9 @@ pub(crate) struct Here {
     pub(crate) env: Environment,
     pub(crate) cwd: PathBuf,
     pub(crate) hostname: String,
-    /// This px.
+    /// The path of this px.
     pub(crate) px: Option<PathBuf>,
-    /// Finds the addresses of this host, when somebody has named one.
+    /// Lists the addresses of this host. Called if the user has named an address.
     pub(crate) addresses: fn() -> Vec<IpAddr>,
 }
 
@@ -38,7 +38,7 @@ impl Here {
         })
     }
 
-    /// Whether this host is meant.
+    /// Whether `name` means this host.
     pub(super) fn is_called(&self, name: &str) -> bool {
         if let Ok(address) = name.parse::<IpAddr>() {
             return address.is_loopback() || name == self.hostname || (self.addresses)().contains(&address);
@@ -49,7 +49,7 @@ impl Here {
         own.find(name).is_some()
     }
 
-    /// A variable that is set, and not to nothing.
+    /// The value of a variable, if it is set and not empty.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.env.iter().find(|(key, _)| key == OsStr::new(name));
         found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())

@@ -1,7 +1,7 @@
-//! Which hosts a command line names: `--host`, `--hostfile`, and the files of `--map-by seq` and `rankfile`.
+//! The hosts that a command line names: `--host`, `--hostfile`, and the files of `--map-by seq` and `rankfile`.
 //!
-//! The grammars are `phalanx_dvm::hosts`'s. Here files are read, and every host gets the one name by which px calls it: this machine its
-//! own, a host of an allocation the allocation's, any other that by which it was first called. No name server is asked.
+//! `phalanx_dvm::hosts` has the grammars. Here files are read, and every host gets a single name: this machine its own, a host of an allocation the
+//! allocation's, any other the name by which it was first mentioned. No name server is asked.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use crate::failure::Failure;
 use crate::resolve::allocation::Allocation;
 use crate::resolve::{Here, file};
 
-/// The names of the hosts that were mentioned, in the order in which they were.
+/// The names of the hosts that were mentioned, in that order.
 pub(super) struct Roster<'a> {
     here: &'a Here,
-    /// If there is one, no other hosts can be used.
+    /// With an allocation, no other hosts can be used.
     allocation: Option<&'a Allocation>,
     numbers: HostNames,
     names: Vec<String>,
@@ -38,12 +38,12 @@ impl<'a> Roster<'a> {
         roster
     }
 
-    /// And what hostfiles say of those that `--host` has chosen among theirs.
+    /// The names, and the hostfile's entries for hosts that `--host` has chosen from it.
     pub(super) fn names(self) -> (Vec<String>, Vec<HostEntry>) {
         (self.names, self.listed)
     }
 
-    /// The hosts that these two options name; none if they are not given.
+    /// The hosts that these two options name; empty if neither is given.
     pub(super) fn options(
         &mut self,
         hostfile: Option<&Path>,
@@ -84,7 +84,7 @@ impl<'a> Roster<'a> {
         Ok(merge_hosts(entries))
     }
 
-    /// With both options, `--host` chooses among the hosts of the file, in its own order and with its own numbers of ranks.
+    /// With both options, `--host` chooses hosts from the file, in its own order and with its own numbers of ranks.
     fn chosen(
         &mut self,
         listed: &[HostEntry],
@@ -107,7 +107,7 @@ impl<'a> Roster<'a> {
                 let file = file.display();
                 Failure::usage(format!("'--host {}' is not in the hostfile '{file}'", choice.host))
             })?;
-            // `NAME:*` is as many as the host has CPUs, whatever the file says.
+            // `NAME:*` means the number of the host's CPUs, whatever the file states.
             if choice.slots != Slots::Unstated {
                 let mut known = known.clone();
                 self.call(&mut known.host, "--hostfile")?;
@@ -123,7 +123,7 @@ impl<'a> Roster<'a> {
         Ok(chosen)
     }
 
-    /// Reads the file that the map policy names; for a sequence it is otherwise the hostfile, if all programs have the same.
+    /// Reads the file that the map policy names. For a sequence without one this is the hostfile.
     pub(super) fn map_file(&mut self, policy: &mut Policy, hostfile: Option<&Path>) -> Result<(), Failure> {
         let of_sequence = || {
             let hostfile = hostfile.filter(|_| policy.map.by == Some(MapBy::Sequence))?;
@@ -151,7 +151,7 @@ impl<'a> Roster<'a> {
         Ok(())
     }
 
-    /// Calls this machine by its own name.
+    /// Replaces any name of this machine by its own.
     fn localize(&self, host: &mut Host) {
         match host {
             Host::Name(name) if self.here.is_called(name) => name.clone_from(&self.here.hostname),
@@ -159,7 +159,7 @@ impl<'a> Roster<'a> {
         }
     }
 
-    /// Gives a host the name by which px calls it.
+    /// Replaces a host's name by px's name for it.
     fn call(&mut self, host: &mut Host, place: &str) -> Result<(), Failure> {
         self.localize(host);
         let Host::Name(name) = host else { return Ok(()) };
@@ -184,7 +184,7 @@ impl<'a> Roster<'a> {
     }
 }
 
-/// Whether an account is that under which px runs.
+/// Whether an account is the one under which px runs.
 fn is_own(user: &str) -> bool {
     words::user(user) == Ok(rustix::process::geteuid().as_raw())
 }

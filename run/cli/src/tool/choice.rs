@@ -1,6 +1,6 @@
-//! Which server a command is for if nothing names one: the only one that fits, or none.
+//! Which server a command is for if none is named: the only one that fits, or none.
 //!
-//! A search takes whichever server it finds first. That is no choice for what changes or follows one server.
+//! A search takes the first server that it finds. That is not good enough for commands that change or follow one server.
 
 use phalanx_dvm::names;
 use pmix::{DataArray, InfoList, Query, Tool, Value, keys};
@@ -10,15 +10,15 @@ use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
 use crate::render::{value, words};
 
-/// What a server must be.
+/// What the server must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Any,
-    /// A DVM of ours that lasts, started by somebody whose servers let us in.
+    /// A persistent DVM of ours, on a server that lets us in.
     Dvm,
 }
 
-/// A server, and whether it is what it must be.
+/// A server, and whether it fits.
 type Candidate<'a> = (&'a DataArray, Fit);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +29,13 @@ enum Fit {
     Unknown,
 }
 
-/// The server that the options or the environment of a rank name; otherwise the only one of this machine that fits. Where there
-/// is none, the options as they are: a search says why it finds nothing, or waits.
+/// The server that the options or the environment of a rank name; otherwise the only one of this machine that fits. If there is none, the options as
+/// they are: a search explains why it finds nothing, or waits.
 pub(crate) fn only_one(server: &ServerArgs, wanted: Wanted) -> Result<ServerArgs, Failure> {
     if names_any(server) || is_named_by_environment() {
         return Ok(server.clone());
     }
-    // Those of others are stopped by name only, whoever is trusted.
+    // Other users' DVMs are stopped by name only, even if those users are trusted.
     let server = &match wanted {
         Wanted::Any => server.clone(),
         Wanted::Dvm => ServerArgs { trust_user: Vec::new(), ..server.clone() },
@@ -65,12 +65,12 @@ pub(crate) fn only_one(server: &ServerArgs, wanted: Wanted) -> Result<ServerArgs
     }
 }
 
-/// A rank's tools belong to its server.
+/// Whether the environment of a rank names a server: tools of a rank belong to its server.
 pub(crate) fn is_named_by_environment() -> bool {
     std::env::vars_os().any(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("PMIX_SERVER_URI")))
 }
 
-/// Whether the server is a DVM that goes on without a job. None: it does not say so, and is none of ours.
+/// Whether the server is a DVM that goes on without a job. None: it does not know the key, so it is not ours.
 pub(crate) fn lasts(tool: &Tool) -> Option<bool> {
     let query = Query { keys: vec![names::LASTS.into()], qualifiers: Vec::new() };
     Some(tool.query(&[query]).ok()?.find(names::LASTS)?.is_true())

@@ -1,4 +1,4 @@
-//! The job that a command is about: `JOB` or `JOB:RANKS` as it was typed, and what its server says of it.
+//! The job that a command is about: `JOB` or `JOB:RANKS` as it was typed, and queries about it.
 
 use phalanx_dvm::Ranges;
 use phalanx_spec::Rank;

@@ -1,4 +1,4 @@
-//! The command line as its users see it: words in; exit code, standard output and standard error out.
+//! The command line from the user's view: words in; exit code, standard output and standard error out.
 //!
 //! Nothing here depends on this machine's hardware: topologies are read from directories that the tests make.
 
@@ -8,13 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A directory with a machine in it, and px.
+/// A directory that describes a machine, and px.
 struct Bench {
     dir: tempfile::TempDir,
 }
 
 impl Bench {
-    /// A machine of so many packages, cores in each, hardware threads in each of those.
+    /// A machine with this many packages, cores in each, and hardware threads in each core.
     fn new(packages: u32, cores: u32, threads: u32) -> Bench {
         let dir = tempfile::tempdir().expect("a directory");
         let total = packages * cores * threads;
@@ -51,12 +51,12 @@ impl Bench {
         self
     }
 
-    /// What `px` says to these words.
+    /// The output of `px` for these words.
     fn px(&self, words: &str) -> String {
         self.called(Path::new(env!("CARGO_BIN_EXE_px")), words)
     }
 
-    /// What px says when it is called by another name.
+    /// The output of px under another name.
     fn px_as(&self, name: &str, words: &str) -> String {
         let link = self.path(name);
         if !link.exists() {
@@ -65,7 +65,7 @@ impl Bench {
         self.called(&link, words)
     }
 
-    /// What px says about where ranks would go on this bench's machine.
+    /// Where px would place ranks on this bench's machine.
     fn dry_run(&self, words: &str) -> String {
         let machine = self.path("machine");
         self.px(&format!("run --dry-run --topology-root {} {words}", machine.display()))
@@ -75,7 +75,7 @@ impl Bench {
         self.called_with(&[], program, words)
     }
 
-    /// With these variables set as well.
+    /// With these variables as well.
     fn called_with(&self, variables: &[(&str, &str)], program: &Path, words: &str) -> String {
         let output = Command::new(program)
             .args(words.split_whitespace())
@@ -97,13 +97,13 @@ impl Bench {
         let hostname = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
         let hostname = hostname.trim();
         let text = text.replace(&self.dir.path().display().to_string(), "[DIR]");
-        // Columns stay as wide as the name was, whatever it was.
+        // Columns stay as wide as the name was, whatever its length.
         let text = replace_word(&text, &format!("{hostname:<4}"), "HOST");
         replace_word(&text, hostname, "HOST").replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
     }
 }
 
-/// A machine may be called like a part of some word.
+/// The machine's name may occur inside some word.
 fn replace_word(text: &str, word: &str, by: &str) -> String {
     let mut replaced = String::new();
     let mut rest = text;

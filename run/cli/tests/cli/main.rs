@@ -1,4 +1,4 @@
-//! `px` as its users see it: words in; exit code, standard output and standard error out.
+//! `px` from the user's view: words in; exit code, standard output and standard error out.
 
 mod command_line;
 mod nested;

@@ -1,4 +1,4 @@
-//! Jobs that are started inside of a job: what they are told of themselves is theirs.
+//! Jobs that are started inside a job get an identity of their own.
 
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
 
@@ -28,7 +28,7 @@ fn dvm(dir: &Path) -> Child {
     child
 }
 
-/// The environment that the rank of a job finds which a rank of another job starts with all of its own.
+/// The environment of a rank in a job that a rank of another job has started with all of its own environment.
 fn inner(dir: &Path, options: &str) -> Vec<String> {
     let print = "tr '\\\\0' '\\\\n' < /proc/self/environ";
     let script = format!(
@@ -81,7 +81,7 @@ fn a_job_inside_of_a_job_has_its_own_identity_once() {
     assert!(dvm.wait().expect("the DVM ends").success());
 }
 
-/// What a job inside of a job says when the other rank of the outer one does this.
+/// The messages of a job inside a job when the other rank of the outer job runs `other`.
 fn said_by_inner(dir: &Path, options: &str, other: &str) -> String {
     let inner =
         format!(r#"echo $$ > pid; exec "$PX" run {options} -n 1 sh -c ': > begun; exec sleep 1000' 2> said"#);

@@ -1,7 +1,7 @@
-//! `px run` with real ranks: what they write, how they end, and what the user may do meanwhile.
+//! `px run` with real ranks: their output, their ends, and what the user may do meanwhile.
 //!
-//! Programs are the shell's own, so nothing has to be installed. Nothing depends on timing: whoever waits, waits for a
-//! condition, with a deadline far beyond what a busy machine needs.
+//! Programs are the shell's own, so nothing has to be installed. Nothing depends on timing: every wait is for a condition, with a deadline far beyond
+//! what a busy machine needs.
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
 
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// One run and a directory for what it writes.
+/// One run and a directory for its files.
 struct Bench {
     dir: tempfile::TempDir,
 }
@@ -51,7 +51,7 @@ impl Bench {
         let mut child = self.command(options, script).stdin(Stdio::piped()).spawn().expect("px runs");
         let mut stdin = child.stdin.take().expect("a pipe");
         let input = input.to_vec();
-        // Nobody may read all of it.
+        // The reader may leave before the end.
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let output = child.wait_with_output().expect("px ends");
         writer.join().expect("the writer");
@@ -190,7 +190,7 @@ fn output_in_files() {
     ended.expect(1, "a\n").says(&["px: error: cannot write output to '/proc/nowhere/x.0.out'"]);
 }
 
-/// A pipe can fill, and nobody may ever read it: px must not wait for that.
+/// A pipe can fill and may never be read: px must not wait for that.
 #[test]
 fn a_pipe_that_nobody_reads_does_not_keep_px() {
     let bench = Bench::new();
@@ -205,11 +205,11 @@ fn a_pipe_that_nobody_reads_does_not_keep_px() {
     ended
         .expect(1, "a\n")
         .says(&["px: error: cannot write output to 'x.0.out': it is a pipe that nobody reads"]);
-    // It takes what it has room for.
+    // The pipe takes what it has room for.
     bench.run("-n 1 --output pattern=shared", "echo a").expect(0, "a\n");
     let ended = bench.run("-n 1 --timeout 1 --kill-after 1 --output pattern=shared,file-only", "seq 1000000");
     ended.expect(124, "").says(&["could not deliver", "its reader has stopped reading"]);
-    // Devices are as good as files.
+    // Devices work like files.
     bench.run("-n 1 --output pattern=/dev/null", "echo a").expect(0, "a\n");
 }
 
@@ -283,7 +283,7 @@ fn programs_that_cannot_start() {
 
 #[test]
 fn a_time_limit() {
-    // The ranks are to be started by then.
+    // The limit must be long enough for the ranks to have started.
     let is_told = |seconds: &str| {
         let ended = Bench::new().run(&format!("-q -n 2 --timeout {seconds}"), "exec sleep 1000");
         let ended = ended.expect(124, "").says(&[&format!("ended after {seconds} s, its time limit")]);
@@ -369,7 +369,7 @@ fn a_reader_that_waits_makes_ranks_wait() {
     let script =
         "i=0; while [ $i -lt 100000 ]; do printf '%01000d\n' $i; i=$((i+1)); echo $i > progress; done";
     let mut child = bench.start("-n 1", script);
-    // The rank stops somewhere, because its output goes nowhere.
+    // The rank stops at some point, because its output is not read.
     let progress = || bench.read("progress").trim().parse::<u32>().unwrap_or(0);
     bench.wait_for("the rank to stop", || progress() > 0 && nobody_goes_on(&child));
     assert!(progress() < 20_000, "px holds more than it should");
@@ -417,7 +417,7 @@ fn commands_choose_no_server_among_several() {
         assert_eq!(ended.code, 1, "{words}");
         ended.says(&["none is named", &pids[0], &pids[1]]);
     }
-    // Neither is a DVM that lasts.
+    // A persistent DVM does not exist either.
     let stopped = px("dvm stop");
     assert_eq!(stopped.code, 1);
     stopped.says(&["no DVM", &pids[0], &pids[1]]);
@@ -446,7 +446,7 @@ fn ps_says_which_servers_it_does_not_ask() {
     let said = ended.expect(0, "no PMIx server to ask on this machine\n").stderr;
     assert!(said.contains("not asked") && said.contains(&file.display().to_string()), "{said}");
     assert!(said.contains("not asked: 3 more files"), "{said}");
-    // The server of this process is asked, wherever its files are.
+    // The server of this process is queried, wherever its files are.
     bench.wait_for("an error that names it", || {
         let gone = px("ps", ["PMIX_SERVER_URI41", "px-gone-1.0;tcp4://127.0.0.1:1"]);
         gone.code == 1 && ["cannot attach", "the environment"].iter().all(|text| gone.stderr.contains(text))
@@ -485,7 +485,7 @@ fn output_and_reports_go_to_pipes_that_are_read() {
         assert_eq!(alone.code, 1, "{}", alone.stderr);
         alone.says(&[&named.to_string(), "it is a pipe that nobody reads"]);
         let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().expect("cat runs");
-        // It opens the pipe when it likes.
+        // The reader may take a while to open the pipe.
         bench.wait_for("the job", || bench.run(&format!("-q {option} -n 1"), "echo words").code == 0);
         let mut text = String::new();
         reader.stdout.take().expect("a pipe").read_to_string(&mut text).expect("text");
@@ -527,7 +527,7 @@ fn a_job_ends_beside_output_that_nobody_reads() {
     blocked.wait().expect("px ends");
 }
 
-/// What px could not deliver, by its own words.
+/// How many bytes px could not deliver, from its message.
 fn undelivered(said: &str) -> usize {
     let count = said.split("could not deliver ").nth(1).and_then(|rest| rest.split(' ').next());
     count.and_then(|count| count.parse().ok()).unwrap_or(0)
@@ -537,7 +537,7 @@ fn undelivered(said: &str) -> usize {
 fn a_reader_that_never_reads_does_not_keep_px() {
     let endless = "yes a line that nobody reads";
     let bench = Bench::new();
-    // Every rank ends with all its output in one pipe or another.
+    // At its end, every rank has all its output in pipes.
     let finite = "head -c 250000 /dev/zero | tr '\\0' x";
     for (options, script, signal, code) in [
         ("-n 2", endless, Some(Signal::TERM), 143),
@@ -581,7 +581,7 @@ fn limits_of_files_and_stacks_do_not_end_px() {
     let limited = sh(&format!("ulimit -f 10; exec \"{px}\" run -n 1 head -c 100000 /dev/zero > out"));
     assert_eq!(limited.code, 1);
     assert!(limited.stderr.contains("cannot write output: File too large"), "{limited:?}");
-    // Ranks have the limit and the signal as without px.
+    // Ranks get the limit and the signal as without px.
     sh(&format!("ulimit -f 10; exec \"{px}\" run -n 1 sh -c 'head -c 100000 /dev/zero > more; echo $?'"))
         .expect(0, "153\n");
     sh(&format!("ulimit -s 64; exec \"{px}\" run -n 2 \"{px}\" hello > hello; ")).expect(0, "");
@@ -615,7 +615,7 @@ fn a_slow_reader_gets_what_ended_ranks_have_written() {
         "head -c 240000 /dev/zero | tr '\\0' x; : >ended.$PMIX_RANK",
     );
     bench.wait_for("the ranks' end", || (0..8).all(|rank| bench.path(&format!("ended.{rank}")).exists()));
-    // Longer than px waits for output of ranks that have ended: another one, of which nobody reads a byte, has given up meanwhile.
+    // Longer than px waits for output of ended ranks: another px, of which no byte is read, has given up meanwhile.
     let mut other = bench.start("--kill-after 3 -n 8 --output raw", "head -c 250000 /dev/zero | tr '\\0' x");
     assert_eq!(other.wait().expect("px ends").code(), Some(1));
     let output = px.wait_with_output().expect("px ends");
@@ -626,7 +626,7 @@ fn a_slow_reader_gets_what_ended_ranks_have_written() {
 #[test]
 fn unread_output_holds_up_only_those_who_write_it() {
     let bench = Bench::new();
-    // The ranks talk to their server while their own shells sit in the middle of writing.
+    // The ranks talk to their server while their own shells are blocked in a write.
     let meet = "mkfifo go.$PMIX_RANK; echo > ready.$PMIX_RANK; read go < go.$PMIX_RANK; \"$PX\" hello > met.$PMIX_RANK";
     let script = format!("({meet}; echo > done.$PMIX_RANK) & while :; do echo yes; done");
     let mut command = bench.command("-q -n 2 --kill-after 0.1s", &script);
@@ -646,7 +646,7 @@ fn unread_output_holds_up_only_those_who_write_it() {
     assert_eq!(px.wait().expect("px ends").code(), Some(143));
 }
 
-/// Whether px and all that it has started sleep. If the ranks have more to write, their pipes are full and px does not read them: it
+/// Whether px and all its descendants sleep. Then, if the ranks have more to write, their pipes are full and px does not read them: otherwise it
 /// would be awake.
 fn nobody_goes_on(px: &Child) -> bool {
     let mut family = vec![px.id().to_string()];
@@ -660,7 +660,7 @@ fn nobody_goes_on(px: &Child) -> bool {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
     };
-    // px after those that could wake it.
+    // px last, after the processes that could wake it.
     family.iter().rev().all(sleeps)
 }
 
@@ -682,7 +682,7 @@ fn signals_end_the_job_orderly_and_then_at_once() {
     let stubborn = "trap '' TERM INT; echo > stubborn; while :; do sleep 0.01; done";
     let mut child = bench.start("-n 1 --kill-after 1h", stubborn);
     bench.wait_for("the rank", || bench.path("stubborn").exists());
-    // Signals that follow closely may count as one.
+    // Signals in quick succession may count as one.
     while child.try_wait().expect("px is ours").is_none() {
         kill_process(pid(&child), Signal::INT).expect("px is not reaped yet");
         std::thread::sleep(Duration::from_millis(20));
@@ -693,7 +693,7 @@ fn signals_end_the_job_orderly_and_then_at_once() {
 #[test]
 fn a_signal_sent_to_a_background_job_of_a_script_ends_it() {
     let bench = Bench::new();
-    // Shells start what they put into the background with SIGINT and SIGQUIT ignored.
+    // Shells ignore SIGINT and SIGQUIT in what they start in the background.
     let px = env!("CARGO_BIN_EXE_px");
     for (signal, code) in [(Signal::INT, 130), (Signal::QUIT, 131)] {
         let rank = "echo > ready; exec sleep 1000";

@@ -1,4 +1,4 @@
-//! `px ctl`, `px kill` and `px wait`: jobs that run elsewhere are steered, and waited for.
+//! `px ctl`, `px kill` and `px wait`: acting on jobs that run elsewhere, and waiting for them.
 
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
 
@@ -29,7 +29,7 @@ impl Place {
         self.command(words).output().expect("px runs")
     }
 
-    /// A job of two ranks whose launcher waits for it: the launcher, and the name of the job.
+    /// A job of two ranks with a launcher that waits for it; returns the launcher and the name of the job.
     fn launcher(&self, options: &[&str]) -> (Child, String) {
         let child = self.start(options);
         let name = self.job_of(child.id());
@@ -55,7 +55,7 @@ impl Place {
         shown.split_whitespace().find(|word| word.contains('@')).expect("a job").to_owned()
     }
 
-    /// Starts a script as the ranks of a job that goes on by itself: its name.
+    /// Starts a script as the ranks of a detached job; returns its name.
     fn job(&self, ranks: &str, script: &str) -> String {
         let started = self.px(&["run", "-q", "--detach", "-n", ranks, "sh", "-c", script]);
         assert!(started.status.success(), "{started:?}");
@@ -220,7 +220,7 @@ fn who_ends_ranks_says_how_long_they_may_take() {
     assert!(since.elapsed() < Duration::from_secs(3), "that is the time without the option");
 }
 
-/// Writes a line when it begins, which says how often and from where it was started again, and waits to be ended.
+/// Writes a line when it begins, with the number of restarts and the checkpoint, and waits to be ended.
 const BEGINS: &str = "echo \"$PHALANX_RESTARTS:$PHALANX_RESTART_FROM\" >>began.$PMIX_RANK; exec sleep 1000";
 
 #[test]
@@ -281,7 +281,7 @@ fn programs_without_a_way_to_take_a_checkpoint_are_named() {
 #[test]
 fn programs_that_know_nothing_are_checkpointed_by_a_command() {
     let place = Place::new();
-    // It counts, writes the count when it is asked to, and begins where it is told to.
+    // It counts, writes the count on a signal, and begins at the given count.
     let program = "n=${1:-0}; trap 'echo $n >saved.$PMIX_RANK' USR1; echo $n >from.$PMIX_RANK; \
                    while :; do n=$((n + 1)); sleep 0.01; done";
     std::fs::write(place.path("count"), program).expect("a program");
@@ -313,7 +313,7 @@ fn what_criu_lacks_is_said_in_one_line() {
     let job = said(&place.px(&start).stdout).trim().to_owned();
     let taken = place.px(&["ctl", "checkpoint", &job]);
     let line = said(&taken.stdout);
-    // Where criu works, it has.
+    // If criu works here, it has taken the checkpoint.
     assert_eq!(line.lines().count(), 1, "{taken:?}");
     let is_said =
         line.contains("criu is not installed") || line.contains("criu cannot take checkpoints here:");
@@ -446,7 +446,7 @@ fn an_interrupt_ends_a_command_in_a_scripts_background() {
     let job = place.job("1", "echo > ready; exec sleep 1000");
     place.wait_for("the rank", || exists(&place.path("ready")));
     let px = env!("CARGO_BIN_EXE_px");
-    // Shells start what they put into the background with SIGINT ignored.
+    // Shells ignore SIGINT in what they start in the background.
     let mut command = Command::new("sh");
     command.args([
         "-c",
@@ -456,7 +456,7 @@ fn an_interrupt_ends_a_command_in_a_scripts_background() {
     let mut shell = shell.expect("a shell");
     let code = || std::fs::read_to_string(place.path("code")).unwrap_or_default();
     place.wait_for("its pid", || exists(&place.path("pid")));
-    // It has handled nothing before it is px.
+    // The process handles signals only once it is px.
     place.wait_for("the end", || {
         let kill =
             Command::new("sh").args(["-c", "kill -INT $(cat pid)"]).current_dir(place.0.path()).output();

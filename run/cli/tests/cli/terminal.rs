@@ -1,6 +1,6 @@
 //! px at a terminal: prompts, the status line, Ctrl-C, job control, and a terminal that goes away.
 //!
-//! The terminal is a pair of ends: the test sits at one, and programs have the other. Nothing depends on timing.
+//! The terminal is a pseudoterminal: the test has one end, the programs have the other. Nothing depends on timing.
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
 
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 const PX: &str = env!("CARGO_BIN_EXE_px");
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The end that a person sits at, and the session at the other.
+/// The user's end, and the session at the other end.
 struct Terminal {
     person: File,
     session: Child,
@@ -24,7 +24,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// The program leads a session that has the terminal.
+    /// Starts a program as leader of a session with the terminal.
     fn new<'a>(dir: &Path, program: impl IntoIterator<Item = &'a str>) -> Terminal {
         let person: OwnedFd =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
@@ -126,7 +126,7 @@ fn control_c_at_a_terminal() {
 #[test]
 fn a_terminal_that_hangs_up_ends_the_job() {
     let place = place();
-    // Somebody else waits for px, outside of the terminal's session, so px hears of the hang-up from its writes alone.
+    // Another process waits for px, outside of the terminal's session, so px learns of the hang-up from its writes alone.
     for px in [format!("\"{PX}\""), format!("env --ignore-signal=HUP \"{PX}\"")] {
         let script = format!(
             "setsid {px} run -q -n 2 sh -c 'echo up; exec yes' ; echo $? > code.new; mv code.new code"
@@ -145,7 +145,7 @@ fn a_terminal_that_hangs_up_ends_the_job() {
 #[test]
 fn a_dvm_whose_terminal_hangs_up_exits_with_129() {
     let place = place();
-    // It leads the terminal's session: of a hang-up the kernel tells nobody else until the leader ends.
+    // It leads the terminal's session: the kernel sends the hang-up to no other process until the leader ends.
     let mut terminal = Terminal::new(place.path(), [PX, "dvm", "start"]);
     terminal.see("is ready");
     let Terminal { person, mut session, .. } = terminal;
@@ -157,7 +157,7 @@ fn a_dvm_whose_terminal_hangs_up_exits_with_129() {
 #[test]
 fn a_slow_terminal_slows_the_rank_and_gets_everything() {
     let place = place();
-    // 4 MiB: a terminal is slow even without any person. What it makes of ends of lines comes on top.
+    // 4 MiB: a terminal is slow even without a user. Its conversion of line ends comes on top.
     let (line, count) = ("0123456789abcdef".repeat(64), 4096);
     let script = format!("yes {line} | head -n {count}");
     let mut terminal = Terminal::px_run(place.path(), "-q -n 1", &script);
@@ -176,7 +176,7 @@ fn a_slow_terminal_slows_the_rank_and_gets_everything() {
             some[..read].iter().enumerate().all(|(n, byte)| *byte == expected[(at + n) % expected.len()]);
         assert!(whole, "something else at {at}");
         at += read;
-        // As if it scrolled, in the beginning.
+        // Reads slowly in the beginning, like a terminal that scrolls.
         if at < 256 << 10 {
             most = peak().expect("px runs").max(most);
             std::thread::sleep(Duration::from_millis(1));
@@ -189,19 +189,19 @@ fn a_slow_terminal_slows_the_rank_and_gets_everything() {
     assert_eq!(terminal.end().code(), Some(0));
 }
 
-/// A rank that has much to say until it is told to stop, and then says what it reads.
+/// A rank that writes until it is stopped by a file, and then prints what it reads.
 const TALKS_AND_READS: &str =
     "echo up; until [ -e go ]; do echo tick; sleep 0.05; done; while read line; do echo \"got $line\"; done";
 
-/// In the background of a terminal on which something has been typed, px goes on; in the foreground it reads it.
+/// In the background, px goes on although something was typed at the terminal; in the foreground it reads that.
 fn goes_on_in_the_background(dir: &Path, px: &str) {
-    // Echo would stand between the lines that are looked for.
+    // Echoes would mix with the expected lines.
     let script =
         format!("stty -echo; set -m; {px} & until [ -e front ]; do sleep 0.02; done; fg; echo ended with $?");
     let mut terminal = Terminal::new(dir, ["sh", "-c", &script]);
     terminal.see("up");
     terminal.enter("first\nsecond\n");
-    // Far longer than the pauses between two looks at the terminal.
+    // Far longer than the interval between two checks of the terminal.
     terminal.see(&"tick\r\n".repeat(40));
     fs::write(dir.join("go"), "").expect("a file");
     fs::write(dir.join("front"), "").expect("a file");
@@ -237,7 +237,7 @@ fn a_detached_job_outlives_its_terminal() {
     let path = |name: &str| -> PathBuf { place.path().join(name) };
     wait_for("the job to be let go", || path("started").exists());
     drop(terminal.person);
-    // Its leader dies of the hang-up.
+    // The session's leader dies of the hang-up.
     assert!(!terminal.session.wait().expect("the session ends").success());
     let job = fs::read_to_string(path("job")).expect("a name");
     fs::write(path("go"), "").expect("a file");

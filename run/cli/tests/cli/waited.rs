@@ -1,4 +1,4 @@
-//! A job that fails says what its ranks had been waiting for, whoever runs it.
+//! A job that fails reports what its ranks had been waiting for, whatever runs it.
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
 
 use std::fs;

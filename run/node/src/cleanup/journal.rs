@@ -1,8 +1,8 @@
 //! The journal of what is to be removed if the launcher is killed: a file in its session directory.
 //!
-//! Lines of words, with everything escaped that would end a word. The first line says where the paths mean what they
-//! say: in this mount namespace, since this boot. A session directory may lie on a file system that other machines and
-//! containers share, and whoever finds it there must not look for the same paths at home.
+//! Lines of words; bytes that would end a word are escaped. The first line names the place where the paths are valid: this mount namespace, since
+//! this boot. Other machines and containers may share the file system of a session directory, and a launcher that finds the journal there must not
+//! remove its own files of the same paths.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,12 +26,12 @@ pub(super) enum Record<'a> {
         path: &'a Text,
         what: Cleanup,
     },
-    /// It was removed.
+    /// The path was removed.
     Done {
         nspace: &'a Nspace,
         path: &'a Text,
     },
-    /// All of the job was.
+    /// All paths of the job were removed.
     Over {
         nspace: &'a Nspace,
     },
@@ -43,7 +43,7 @@ pub(super) struct Journal {
     dir: OwnedFd,
     file: File,
     bytes: usize,
-    /// Written anew when it has grown to this.
+    /// The size at which it is written anew.
     most_bytes: usize,
 }
 
@@ -67,7 +67,7 @@ impl Journal {
         self.bytes > self.most_bytes
     }
 
-    /// Instead of everything that was written: what is still to be done, and these records.
+    /// Replaces the whole file by what is still to be done and these records.
     pub(super) fn write_anew(
         &mut self,
         jobs: &BTreeMap<Nspace, Job>,
@@ -98,13 +98,12 @@ impl Journal {
     }
 }
 
-/// What the journal of a session wants to be removed. Nothing if it is about another place, or anybody else can have
-/// written it.
+/// What the journal of a session wants removed. Nothing if it was written elsewhere, or if another user can have written it.
 pub(super) fn read(session: &PrivateDir) -> BTreeMap<Nspace, Job> {
     let mut jobs: BTreeMap<Nspace, Job> = BTreeMap::new();
     let (Ok(text), Ok(header)) = (read_ours(session), header()) else { return jobs };
     let Some(records) = text.strip_prefix(header.as_slice()) else { return jobs };
-    // A last line without an end was not written to its end.
+    // A last line without a newline was not written completely.
     for line in records.split_inclusive(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\n")) {
         take_in(&mut jobs, line);
     }
@@ -235,5 +234,5 @@ fn unescaped(word: &[u8]) -> Option<Vec<u8>> {
 const NAME: &str = "cleanup";
 const NEW: &str = "cleanup.new";
 const LONG: usize = 1 << 20;
-/// More than a journal can hold that was written anew in time.
+/// Longer than any journal that was rewritten in time.
 const LONGEST: u64 = 64 << 20;

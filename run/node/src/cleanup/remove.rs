@@ -1,9 +1,8 @@
 //! Removing one registered path, and nothing else.
 //!
-//! Since it was registered the path may have come to lead elsewhere. Every step is taken from a descriptor; a symbolic
-//! link is followed only on the way to a path, and only where nobody but root and the job's user can have put it. What
-//! belongs to other users stays, and so does what lies on another file system or too deep. Whoever fills a directory
-//! while it is emptied wins.
+//! The path may lead elsewhere by now than when it was registered. Every step starts from a descriptor. A symbolic link is followed only on the way
+//! to a path, and only if no user but root and the job's own can have put it there. Files of other users stay, and so do those on another file system
+//! or too deep. A directory that is filled while we empty it stays.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{CStr, CString};
@@ -18,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Removes a path as far as `what` wants, except for `ignored`: absolute paths, and names of entries.
+/// Removes a path as far as `what` allows, except for `ignored`: absolute paths, and names of entries.
 pub(super) fn remove(path: &Text, what: Cleanup, ignored: &BTreeSet<Text>) -> io::Result<()> {
     let mut names: VecDeque<&[u8]> = names(path.as_bytes());
     let Some(name) = names.pop_back() else { return Err(io::ErrorKind::InvalidInput.into()) };
@@ -46,7 +45,7 @@ fn walk(mut names: VecDeque<&[u8]>) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let root = || openat(CWD, c"/", flags, Mode::empty());
     let mut at = root()?;
-    // Where links lead; taken before the rest of the names.
+    // Components of links' targets, to walk before the rest of the names.
     let mut detours: VecDeque<Vec<u8>> = VecDeque::new();
     let mut links = 0;
     loop {
@@ -82,23 +81,23 @@ fn is_trusted(dir: &Stat, link: &Stat) -> bool {
     by_us(dir) && by_us(link) && dir.st_mode & 0o022 == 0
 }
 
-/// A directory that goes with what is in it.
+/// A directory to remove with its contents.
 pub(crate) struct Tree<'a> {
     rules: DirectoryRules,
     ignored: &'a BTreeSet<Text>,
     device: u64,
-    /// What belongs to other users goes, too.
+    /// Removes files of other users, too.
     of_anybody: bool,
     most_depth: u32,
     /// How many have been looked at.
     entries: usize,
-    /// The first thing that went wrong. The rest goes nevertheless.
+    /// The first error. Removal goes on after it.
     error: Option<io::Error>,
 }
 
 impl Tree<'_> {
-    /// Removes the directory `name` in `parent`, whatever is in it and whoever owns that, which nobody else can have put there.
-    /// Whether it is gone.
+    /// Removes the directory `name` in `parent` with its contents, regardless of their owner. For directories that no other user can have put there.
+    /// Returns whether it is gone.
     pub(crate) fn with_everything(parent: &OwnedFd, name: &CStr) -> io::Result<bool> {
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let rules = DirectoryRules { recursive: true, ..DirectoryRules::default() };
@@ -117,7 +116,7 @@ impl Tree<'_> {
         self.of_anybody || is_ours(stat)
     }
 
-    /// Empties and removes the directory `name` in `parent`; `path` is its path. Whether it is gone.
+    /// Empties and removes the directory `name` in `parent`; `path` is its path. Returns whether it is gone.
     fn remove(&mut self, parent: &OwnedFd, name: &CStr, path: &mut Vec<u8>, depth: u32) -> io::Result<bool> {
         if depth > self.most_depth {
             return Err(Errno::NAMETOOLONG.into());
@@ -147,7 +146,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Reads the directory once. How many entries went, and how many stay.
+    /// Reads the directory once. Returns how many entries were removed and how many stay.
     fn pass(&mut self, dir: &OwnedFd, path: &mut Vec<u8>, depth: u32) -> io::Result<(usize, usize)> {
         let (mut gone, mut left) = (0, 0);
         for entry in Dir::read_from(dir)? {
@@ -207,11 +206,11 @@ fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// As the kernel allows on the way to one file.
+/// The kernel's own limit on the way to one file.
 const MOST_LINKS: u32 = 40;
 /// Each level holds two descriptors.
 const MOST_DEPTH: u32 = 64;
-/// Of what only we can have made. Descriptors suffice for it where they are limited to 1024.
+/// For trees that only we can have made. Descriptors suffice for it even where they are limited to 1024.
 const OUR_DEPTH: u32 = 400;
 const MOST_ENTRIES: usize = 1 << 20;
 const PASSES: u32 = 8;

@@ -18,12 +18,12 @@ fn all() -> DirectoryRules {
     DirectoryRules { recursive: true, ..DirectoryRules::default() }
 }
 
-/// Removes and tells what went wrong.
+/// Removes a path and returns the error, if any.
 fn go(path: &Path, what: Cleanup, ignored: &[&str]) -> io::Result<()> {
     remove::remove(&text(path), what, &ignored.iter().map(|name| Text::from(*name)).collect())
 }
 
-/// `top` with two empty directories in one another, and one with two files; a link beside them leads to `outside`.
+/// `top` with two nested empty directories and a directory of two files; a link beside them leads to `outside`.
 fn lay(place: &Path) -> (PathBuf, PathBuf) {
     let (top, outside) = (place.join("top"), place.join("outside"));
     let _ = fs::remove_dir_all(&top);
@@ -72,7 +72,7 @@ fn a_path_that_has_become_a_link_leads_nowhere() {
     let dir = place.path().join("dir");
     symlink(&outside, &dir).unwrap();
     assert_eq!(go(&dir, Cleanup::Directory(all()), &[]).unwrap_err().kind(), io::ErrorKind::NotADirectory);
-    // One on the way, in a place where anybody may put it.
+    // A link on the way, in a place where anybody may put it.
     let open = place.path().join("open");
     fs::create_dir(&open).unwrap();
     rustix::fs::chmod(&open, rustix::fs::Mode::from_raw_mode(0o1777)).unwrap();
@@ -83,7 +83,7 @@ fn a_path_that_has_become_a_link_leads_nowhere() {
         assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::LOOP.raw_os_error()), "{refused}");
     }
     assert!(outside.join("precious").exists() && top.exists());
-    // In a place of the user's own it is the user's own doing.
+    // In the user's own directory, the user is responsible.
     let own = place.path().join("own");
     symlink("top/../outside", &own).unwrap();
     go(&own.join("precious"), Cleanup::File, &[]).unwrap();
@@ -112,7 +112,7 @@ fn files_of_other_users_stay() {
     let (top, _) = lay(place.path());
     let theirs = top.join("full/keep");
     if std::os::unix::fs::chown(&theirs, Some(65_534), None).is_err() {
-        // Only root can give files away; for anybody else something of root's must do.
+        // Only root can give files away; other users test with a file of root's.
         let refused = go(Path::new("/etc/passwd"), Cleanup::File, &[]).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
         return;
@@ -120,7 +120,7 @@ fn files_of_other_users_stay() {
     assert_eq!(go(&theirs, Cleanup::File, &[]).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     go(&top, Cleanup::Directory(all()), &[]).unwrap();
     assert!(theirs.exists() && !top.join("full/file").exists() && !top.join("empty").exists());
-    // A link of theirs on the way, though the place is ours.
+    // A link of another user on the way, though the directory is ours.
     let link = place.path().join("link");
     symlink(&top, &link).unwrap();
     std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
@@ -196,7 +196,7 @@ fn the_journal_tells_what_is_left_to_do() {
     cleanups.register(Some(&dir(session.path())), &job(), text(&session.path().join("x/y")), Cleanup::File);
     cleanups.clean(&job(), &[text(&done)]);
     cleanups.job_ended(&other);
-    // Somebody else's by now, as far as we know.
+    // As far as we know, another process may own these by now.
     fs::write(&done, "").unwrap();
     fs::write(outside.join("precious"), "").unwrap();
 

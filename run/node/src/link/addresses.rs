@@ -11,13 +11,13 @@ use super::network::OwnAddress;
 
 /// All addresses that are in use, of both families.
 pub fn own_addresses() -> io::Result<Vec<OwnAddress>> {
-    // Of the protocols of netlink, that of routes is number 0.
+    // NETLINK_ROUTE is protocol 0.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, None)?;
     send(&socket, &question(), SendFlags::empty())?;
     let mut own = Vec::new();
     let mut buffer = vec![0; 64 << 10];
-    // The kernel has the next part of its answer ready whenever one is asked for.
+    // The kernel has the next part of its answer ready whenever it is read.
     loop {
         let (length, _) = recv(&socket, &mut buffer, RecvFlags::empty())?;
         if !read(buffer.get(..length).unwrap_or_default(), &socket, &mut own)? {
@@ -26,7 +26,7 @@ pub fn own_addresses() -> io::Result<Vec<OwnAddress>> {
     }
 }
 
-/// `nlmsghdr` and `ifaddrmsg`: everything that there is.
+/// `nlmsghdr` and `ifaddrmsg`: lists everything.
 fn question() -> Vec<u8> {
     const LENGTH: u32 = 24;
     const RTM_GETADDR: u16 = 22;
@@ -39,13 +39,13 @@ fn question() -> Vec<u8> {
     message
 }
 
-/// One part of the answer, of several messages. `false`: there is no more.
+/// One part of the answer, with several messages. `false`: it was the last.
 fn read(mut part: &[u8], socket: &OwnedFd, own: &mut Vec<OwnAddress>) -> io::Result<bool> {
     while let Some((message, rest)) = cut(part) {
         match u16::from_ne_bytes([message[4], message[5]]) {
             ADDRESS => {
                 if let Some((index, address, prefix)) = address(message.get(HEADER..).unwrap_or_default()) {
-                    // One that has gone meanwhile has no name any more.
+                    // An interface that has gone meanwhile has no name.
                     if let Ok(interface) = index_to_name(socket, index) {
                         own.push(OwnAddress { interface, address, prefix });
                     }
@@ -60,7 +60,7 @@ fn read(mut part: &[u8], socket: &OwnedFd, own: &mut Vec<OwnAddress>) -> io::Res
     Ok(true)
 }
 
-/// A message that begins with its length, and what follows.
+/// A message that begins with its length, and the rest.
 fn cut(part: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = u32::from_ne_bytes(*part.first_chunk()?) as usize;
     if length < HEADER || length > part.len() {
@@ -104,7 +104,7 @@ const HEADER: usize = 16;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const ADDRESS: u16 = 20;
-/// Not sure yet that nobody else has it, or sure that somebody has.
+/// Tentative, or a duplicate of another host's address.
 const UNUSABLE: u8 = 0x40 | 0x08;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Making a link: all addresses of a daemon are tried at once, and the first at which it answers is used.
 //!
-//! An address counts when the daemon there has shown who it is: what connects fastest may be another host's, or our own.
+//! An address is used only if the daemon there has proven its identity: the fastest to connect may be another host's, or our own.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::records::{Opener, Sealer};
 use super::refusal::Refusal;
 use super::secret::Secret;
 
-/// A link that stands, and who is at its other end.
+/// An established link, with its peer.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) stream: TcpStream,
@@ -27,7 +27,7 @@ pub(super) struct Made {
     pub(super) at: SocketAddr,
 }
 
-/// Calls at all addresses. The error has a reason for each.
+/// Calls all addresses. The error has a reason for each.
 pub(super) async fn call(
     candidates: &[SocketAddr],
     secret: &Secret,
@@ -48,7 +48,7 @@ pub(super) async fn call(
     while let Some(attempt) = attempts.join_next().await {
         match attempt {
             Ok(Ok((mut made, proof))) => {
-                // The others are dropped before they have shown that they are us.
+                // Drops the other attempts before they have proven who we are.
                 attempts.abort_all();
                 match timeout(span, made.stream.write_all(&proof)).await {
                     Ok(Ok(())) => return Ok(made),
@@ -63,7 +63,7 @@ pub(super) async fn call(
     Err(if reasons.is_empty() { "no address is known".to_owned() } else { reasons.join("; ") })
 }
 
-/// Up to where only the proof is missing.
+/// All but the proof.
 async fn introduce(at: SocketAddr, secret: &Secret, own: Introduction) -> Result<(Made, Vec<u8>), String> {
     let mut stream = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
     let _ = stream.set_nodelay(true);
@@ -77,7 +77,7 @@ async fn introduce(at: SocketAddr, secret: &Secret, own: Introduction) -> Result
     }
 }
 
-/// Reads until the handshake is over. What there is to say before that is said; the last words are left in `reply`.
+/// Reads until the handshake is over. Sends replies on the way, except for the last, which is left in `reply`.
 pub(super) async fn advance(
     stream: &mut TcpStream,
     handshake: &mut Handshake,

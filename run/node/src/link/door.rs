@@ -1,6 +1,5 @@
-//! Where other daemons come in. Whoever has not introduced itself is a stranger, and strangers cost little: there is a bound on how many
-//! are listened to and for how long. When one more comes, the one that has said too little for longest goes; a flood of silent ones
-//! does not keep out daemons, which need milliseconds.
+//! Where other daemons come in. A peer that has not introduced itself is a stranger, and strangers cost little: their number and their time are
+//! bounded. When there are too many, the oldest is dropped. A flood of silent strangers does not keep out daemons, which need milliseconds.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -18,12 +17,12 @@ use super::introduction::Introduction;
 use super::links::Shared;
 use super::refusal::Refusal;
 
-/// Those who have not introduced themselves yet, the oldest first.
+/// Peers that have not introduced themselves yet, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Strangers(VecDeque<(SocketAddr, AbortHandle)>);
 
 impl Strangers {
-    /// Makes room for one more: who had to go.
+    /// Makes room for one more, and returns the stranger that was dropped.
     fn make_room(&mut self, most: usize) -> Option<SocketAddr> {
         self.0.retain(|(_, task)| !task.is_finished());
         if self.0.len() < most {
@@ -56,7 +55,7 @@ pub(super) async fn accept(listener: TcpListener, shared: Rc<Shared>) {
                 strangers.0.push_back((from, task.abort_handle()));
             }
             Err(error) => {
-                // Out of descriptors or memory: whoever waits keeps waiting, but we must not spin.
+                // Out of descriptors or memory: callers keep waiting, but we must not spin.
                 tracing::warn!("cannot accept a link: {error}");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -88,5 +87,5 @@ async fn listen_to(mut stream: TcpStream, from: SocketAddr, shared: Rc<Shared>) 
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How long a refused peer may take to hear why.
+/// How long a refused peer may take to receive the reason.
 const LAST_WORDS: Duration = Duration::from_secs(1);

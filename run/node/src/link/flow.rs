@@ -1,8 +1,7 @@
-//! A link that stands: one task that reads and writes, and the owner's end of it.
+//! An established link: one task that reads and writes, and the owner's end of it.
 //!
-//! What comes is handed to the owner piece by piece, and never more than [`MOST_AHEAD`] of one link that the owner has not dealt with:
-//! then the link is not read from, and its sender waits. What leaves is queued; the owner is told when the queue is long, and when it
-//! is short again.
+//! Received data is passed to the owner piece by piece. When more than [`MOST_AHEAD`] bytes of a link await processing, the link is not read from,
+//! and its sender waits. Outgoing data is queued; the owner learns when the queue is long, and when it is short again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,7 +22,7 @@ use super::records::{Opener, Sealer};
 /// The owner's end.
 #[derive(Debug)]
 pub(super) struct Flow {
-    /// Tells it from earlier links to the same daemon.
+    /// Distinguishes it from earlier links to the same daemon.
     pub(super) number: u64,
     state: Rc<Queues>,
     task: AbortHandle,
@@ -31,22 +30,22 @@ pub(super) struct Flow {
 
 #[derive(Debug, Default)]
 struct Queues {
-    /// What goes to several daemons is there once.
+    /// Data for several daemons is shared, not copied.
     queue: RefCell<VecDeque<Arc<[u8]>>>,
-    /// Bytes in the queue, and those that are being written.
+    /// Bytes in the queue and those that are being written.
     queued: Cell<usize>,
     queue_news: Notify,
-    /// All that was queued has left.
+    /// The whole queue has left.
     left_news: Notify,
-    /// Read, and not dealt with by the owner.
+    /// Bytes that were read but not processed by the owner.
     ahead: Cell<usize>,
     ahead_news: Notify,
-    /// The owner has been told that the queue is long.
+    /// The owner knows that the queue is long.
     was_full: Cell<bool>,
-    /// The owner has closed it, and says why.
+    /// The owner's reason for closing the link, once it has.
     end: RefCell<Option<String>>,
     end_news: Notify,
-    /// Nothing of it is left.
+    /// The link's task is over.
     gone: Notify,
 }
 
@@ -55,14 +54,14 @@ struct Queues {
 pub(super) struct Closing(Rc<Queues>);
 
 impl Closing {
-    /// Until nothing of it is left, which is soon.
+    /// Waits until the link's task is over, which is soon.
     pub(super) async fn gone(self) {
         self.0.gone.notified().await;
     }
 }
 
 impl Flow {
-    /// To be called when the owner has been told that the link is there.
+    /// Must be called after the owner was notified of the link.
     pub(super) fn start(made: Made, number: u64, shared: &Rc<Shared>) -> Flow {
         let state = Rc::new(Queues::default());
         let task = tokio::task::spawn_local(run(made, number, state.clone(), shared.clone())).abort_handle();
@@ -81,7 +80,7 @@ impl Flow {
         self.state.queued.get()
     }
 
-    /// Until nothing waits to be sent.
+    /// Waits until the queue is empty.
     pub(super) fn left(&self) -> impl Future<Output = ()> + use<> {
         let state = self.state.clone();
         async move {
@@ -91,7 +90,7 @@ impl Flow {
         }
     }
 
-    /// Whether the owner had better wait for [`LinkEvent::Room`].
+    /// Whether the owner should wait for [`LinkEvent::Room`].
     pub(super) fn is_full(&self) -> bool {
         let full = self.queued() > HIGH_MARK;
         if full {
@@ -100,13 +99,13 @@ impl Flow {
         full
     }
 
-    /// The owner has dealt with so many bytes.
+    /// The owner has processed this many bytes.
     pub(super) fn taken(&self, bytes: usize) {
         self.state.ahead.update(|ahead| ahead.saturating_sub(bytes));
         self.state.ahead_news.notify_one();
     }
 
-    /// What is queued still leaves, for a while, and then the reason.
+    /// Sends what is queued, within a time limit, and then the reason.
     pub(super) fn close(self, why: &str) -> Closing {
         *self.state.end.borrow_mut() = Some(why.to_owned());
         self.state.queue_news.notify_one();
@@ -114,7 +113,7 @@ impl Flow {
         Closing(self.state)
     }
 
-    /// Ends it without a word.
+    /// Ends the link without a reason.
     pub(super) fn drop_now(self) {
         self.task.abort();
     }
@@ -142,7 +141,7 @@ async fn read(
 ) -> String {
     let mut buffer = vec![0; READ];
     loop {
-        // The first may have come together with the end of the handshake.
+        // The first record may have arrived together with the end of the handshake.
         let mut data = Vec::new();
         let opened = opener.open(&mut data);
         let is_wanted = state.end.borrow().is_none();
@@ -218,7 +217,7 @@ async fn write(
     }
 }
 
-/// Until the link has been closed for long enough.
+/// Waits until the link has been closed for long enough.
 async fn linger(state: &Queues) {
     while state.end.borrow().is_none() {
         state.end_news.notified().await;
@@ -228,9 +227,9 @@ async fn linger(state: &Queues) {
 
 const READ: usize = 64 << 10;
 const BATCH: usize = 256 << 10;
-/// Of one link; beyond it, it is not read from.
+/// Per link; above it, the link is not read from.
 pub(super) const MOST_AHEAD: usize = 1 << 20;
 const HIGH_MARK: usize = 1 << 20;
 const LOW_MARK: usize = 256 << 10;
-/// How long a closed link may take for its last bytes.
+/// How long a closed link may take to send its last bytes.
 const LINGER: Duration = Duration::from_secs(2);

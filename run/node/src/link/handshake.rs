@@ -1,9 +1,8 @@
-//! The beginning of a link, as a machine: bytes go in, bytes and a verdict come out.
+//! The beginning of a link, as a pure state machine: bytes go in, bytes and a verdict come out.
 //!
-//! Noise, pattern `NNpsk0`: both have a fresh key for this link alone, mixed with the secret. The caller's first message can
-//! be read only with the secret, so strangers are found out by one hash, before any arithmetic on curves. It can be
-//! repeated by somebody who has listened; therefore the one who answers lets nobody in who has not sent a record under the key
-//! that both have agreed on.
+//! Noise, pattern `NNpsk0`: both sides have a fresh key for this link alone, mixed with the secret. The caller's first message can be read only with
+//! the secret, so strangers are detected by one hash, before any arithmetic on curves. An eavesdropper can replay that message; therefore the
+//! answerer accepts a caller only after a record under the newly agreed key.
 //!
 //! ```text
 //! caller     greeting, version | length, message 1: who I am, whom I want
@@ -23,7 +22,7 @@ use super::secret::Secret;
 /// Fills the buffer with random bytes; `false`: there are none.
 pub type Random = fn(&mut [u8]) -> bool;
 
-/// The kernel's.
+/// Random bytes of the kernel.
 pub fn random_bytes(buffer: &mut [u8]) -> bool {
     let mut rest = buffer;
     while !rest.is_empty() {
@@ -36,23 +35,23 @@ pub fn random_bytes(buffer: &mut [u8]) -> bool {
     true
 }
 
-/// One side of a link that is being made.
+/// One side of a link that is being established.
 #[derive(Debug)]
 pub struct Handshake {
     own: Introduction,
     noise: Box<HandshakeState>,
-    /// What has come and was not looked at.
+    /// Received bytes that were not parsed yet.
     input: Vec<u8>,
     awaited: Awaited,
 }
 
 #[derive(Debug)]
 enum Awaited {
-    /// Of the caller.
+    /// At the caller.
     Answer,
-    /// Of the one who answers.
+    /// At the answerer.
     Call,
-    /// Of the one who answers: the caller knows what it says.
+    /// At the answerer: the caller's introduction has been read.
     Proof {
         peer: Introduction,
         sealer: Sealer,
@@ -64,14 +63,14 @@ enum Awaited {
 /// How far it has come.
 #[derive(Debug)]
 pub enum Progress {
-    /// More has to be read.
+    /// More input is needed.
     Unfinished,
-    /// The link stands. The caller's reply has to be sent first: without it, the other side does not believe in it.
+    /// The link is established. The caller must send its reply first: the other side accepts the link only then.
     Finished { peer: Introduction, sealer: Sealer, opener: Opener },
 }
 
 impl Handshake {
-    /// For one who calls; also its first bytes.
+    /// Begins as caller; also returns the first bytes.
     pub fn call(secret: &Secret, own: Introduction, random: Random) -> Result<(Handshake, Vec<u8>), Refusal> {
         let mut noise = builder(secret, random)?.build_initiator().map_err(|_| Refusal::Malformed)?;
         let mut first = greeting(VERSION).to_vec();
@@ -80,13 +79,13 @@ impl Handshake {
         Ok((Handshake { own, noise, input: Vec::new(), awaited: Awaited::Answer }, first))
     }
 
-    /// For one who is called. Whom it wants is not known yet: `to` in `own` says nothing.
+    /// Begins as answerer. The caller's target is not known yet, so `to` in `own` is ignored.
     pub fn answer(secret: &Secret, own: Introduction, random: Random) -> Result<Handshake, Refusal> {
         let noise = builder(secret, random)?.build_responder().map_err(|_| Refusal::Malformed)?;
         Ok(Handshake { own, noise: Box::new(noise), input: Vec::new(), awaited: Awaited::Call })
     }
 
-    /// Bytes have come. What `reply` gets is to be sent, also when the peer is refused.
+    /// Takes received bytes. `reply` must be sent even if the peer is refused.
     pub fn take(&mut self, bytes: &[u8], reply: &mut Vec<u8>) -> Result<Progress, Refusal> {
         match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::Answer => {
@@ -113,7 +112,7 @@ impl Handshake {
     }
 
     fn read_answer(&mut self, reply: &mut Vec<u8>) -> Result<Progress, Refusal> {
-        // One with another version ends with its verdict, which is no news.
+        // A peer of another version sends a verdict after its greeting; the version alone says as much.
         if let Some(refusal) = fault(&self.input) {
             return Err(refusal);
         }
@@ -163,7 +162,7 @@ impl Handshake {
         Handshake::read_proof(peer, sealer, opener).map(|progress| self.resume(progress))
     }
 
-    /// The first record shows that the caller is here now.
+    /// The first record proves that the caller is live, not a replay.
     fn read_proof(peer: Introduction, sealer: Sealer, mut opener: Opener) -> Result<Proof, Refusal> {
         match opener.open_proof() {
             Ok(true) => Ok(Proof::Given { peer, sealer, opener }),
@@ -192,7 +191,7 @@ impl Handshake {
         }
     }
 
-    /// The keys of both directions. Nothing can be written or read with the handshake after that.
+    /// The keys of both directions. The handshake can neither write nor read any more.
     fn split(&mut self) -> Result<(Sealer, Opener), Refusal> {
         let used = builder(&Secret::from([0; 32]), |_| false)?.build_responder();
         let used = used.map_err(|_| Refusal::Malformed)?;
@@ -225,7 +224,7 @@ fn write_message(noise: &mut HandshakeState, payload: &[u8], out: &mut Vec<u8>) 
 
 fn read_message(noise: &mut HandshakeState, message: &[u8]) -> Result<Introduction, Refusal> {
     let mut payload = [0; MOST_MESSAGE];
-    // Whatever is wrong with it, somebody who knows the secret would not have sent it.
+    // A peer that knows the secret would not have sent it, whatever is wrong with it.
     let length = noise.read_message(message, &mut payload).map_err(|_| Refusal::Secret)?;
     payload.get(..length).and_then(Introduction::decode).ok_or(Refusal::Malformed)
 }
@@ -233,7 +232,7 @@ fn read_message(noise: &mut HandshakeState, message: &[u8]) -> Result<Introducti
 /// A message and what follows it.
 type Cut<'a> = (&'a [u8], &'a [u8]);
 
-/// A message with its length before it, once it is there. One that is too long is not waited for.
+/// A message, once it is complete, by the length before it. One that is too long is an error at once.
 fn cut(bytes: &[u8]) -> Result<Option<Cut<'_>>, Refusal> {
     let Some((length, rest)) = bytes.split_first_chunk() else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes(*length));
@@ -243,7 +242,7 @@ fn cut(bytes: &[u8]) -> Result<Option<Cut<'_>>, Refusal> {
     Ok(rest.split_at_checked(length))
 }
 
-/// The algorithms of the crate, with random bytes from elsewhere.
+/// The algorithms of the crate, but with our source of random bytes.
 struct Resolver(Random);
 
 impl CryptoResolver for Resolver {
@@ -272,9 +271,9 @@ impl snow::types::Random for Source {
     }
 }
 
-/// Mixed in, so that nobody changes the version on the way unnoticed.
+/// Mixed into the hash, so that a version changed in transit is detected.
 static PROLOGUE: [u8; GREETING_LENGTH] = greeting(VERSION);
 const GREETING_LENGTH: usize = 8;
 const ACCEPTED: u8 = 0;
-/// Names and numbers fit into it, with keys and tags.
+/// Has room for names and numbers, with keys and tags.
 const MOST_MESSAGE: usize = 512;

@@ -1,17 +1,16 @@
-//! How two daemons begin: with the name and the version of the protocol, and then, unreadable for others, who they are.
+//! How two daemons begin: with the name and the version of the protocol, and then, encrypted, their identities.
 
 use phalanx_dvm::NodeId;
 
 use super::refusal::Refusal;
 
-/// The version of everything in this folder. Daemons of one DVM come from one release, so a difference is a mistake of
-/// whoever started them.
+/// The version of everything in this folder. Daemons of one DVM come from one release, so a difference is a mistake in how they were started.
 pub const VERSION: u16 = 1;
 
 /// The first bytes on every link, both ways; the version follows.
 pub const GREETING: [u8; 6] = *b"PXLINK";
 
-/// Who speaks, and whom it wants to speak to.
+/// The sender and the daemon that it wants to reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
     /// The name of the DVM, of at most 255 bytes.
@@ -50,7 +49,7 @@ pub(super) const fn greeting(version: u16) -> [u8; 8] {
     [a, b, c, d, e, f, high, low]
 }
 
-/// Looks at the beginning of what a peer has sent. None: it is right so far. Its first wrong byte ends it.
+/// Checks the beginning of what a peer has sent. None: no fault so far. The first wrong byte is a fault.
 pub(super) fn fault(bytes: &[u8]) -> Option<Refusal> {
     let begins = bytes.iter().zip(GREETING).all(|(byte, expected)| *byte == expected);
     if !begins {

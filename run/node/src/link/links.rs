@@ -25,26 +25,26 @@ use super::secret::Secret;
 /// What happens to links.
 #[derive(Debug)]
 pub enum LinkEvent {
-    /// A link stands: we have called, or were called.
+    /// A link is established, called by us or by the peer.
     Up { peer: NodeId, at: SocketAddr },
-    /// To be answered by [`Links::taken`] when they were dealt with. Where a message ends is not seen here.
+    /// Must be acknowledged by [`Links::taken`] once processed. Message boundaries are not visible here.
     Bytes { peer: NodeId, data: Vec<u8> },
     /// There is room again on a link for which [`Links::is_full`] was true.
     Room { peer: NodeId },
-    /// The link was lost, or nobody was reached. Not told of links that the owner has closed.
+    /// The link was lost, or could not be established. Not sent for links that the owner has closed.
     Down { peer: NodeId, why: String },
-    /// Somebody was not let in. Told only while there is room for it.
+    /// A caller was refused. Sent only while the queue has room.
     Refused { from: SocketAddr, why: Refusal },
 }
 
-/// Bounds of what others can make us hold or wait for.
+/// Bounds on what peers can make us hold or wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkLimits {
     /// How long a peer may take to introduce itself.
     pub handshake: Duration,
-    /// How many may be about to introduce themselves at a time.
+    /// How many peers may be introducing themselves at a time.
     pub strangers: usize,
-    /// Bytes that may wait for one peer. What is longer by itself still leaves.
+    /// Bytes that may be queued for one peer. A single longer message is still sent.
     pub queue: usize,
 }
 
@@ -58,15 +58,15 @@ impl Default for LinkLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsent {
     NoLink,
-    /// The peer takes too little: the link was ended.
+    /// The peer reads too slowly: the link was ended.
     Full,
 }
 
-/// Where a daemon may be reached: at one of these.
+/// Addresses at which a daemon may be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidates(Vec<SocketAddr>);
 
-/// What happens to the links of a node, in order. It holds few events: as long as nobody asks, nothing more is read from links.
+/// The events of a node's links, in order. The queue is short: while the owner does not read it, no link is read from.
 #[derive(Debug)]
 pub struct LinkEvents(mpsc::Receiver<LinkEvent>);
 
@@ -98,7 +98,7 @@ pub(super) struct Shared {
 }
 
 impl Links {
-    /// For daemon `me` of the DVM. To be called within [`crate::block_on`], like everything here.
+    /// For daemon `me` of the DVM. Like everything here, must be called within [`crate::block_on`].
     pub fn new(dvm: &str, me: NodeId, secret: Secret, limits: LinkLimits) -> (Links, LinkEvents) {
         let (events, told) = mpsc::channel(EVENTS);
         let shared = Rc::new(Shared {
@@ -114,7 +114,7 @@ impl Links {
         (Links { shared, doors: Vec::new(), calls: BTreeMap::new() }, LinkEvents(told))
     }
 
-    /// Lets other daemons come in at these addresses: where they are to call. The first failure is returned if none works.
+    /// Lets other daemons call at these addresses, and returns where. Returns the first failure if none works.
     pub fn listen(&mut self, addresses: &[IpAddr]) -> io::Result<Candidates> {
         let mut open = Vec::new();
         let mut failure = None;
@@ -134,7 +134,7 @@ impl Links {
         }
     }
 
-    /// Makes a link: [`LinkEvent::Up`] or [`LinkEvent::Down`] tells what became of it. An earlier attempt is given up.
+    /// Makes a link: [`LinkEvent::Up`] or [`LinkEvent::Down`] reports the result. An earlier attempt is abandoned.
     pub fn call(&mut self, peer: NodeId, candidates: Candidates) {
         let shared = self.shared.clone();
         let task = tokio::task::spawn_local(async move {
@@ -150,7 +150,7 @@ impl Links {
         self.calls.retain(|_, call| !call.is_finished());
     }
 
-    /// Sends bytes, after all that was sent there before.
+    /// Sends bytes, after everything sent there before.
     pub fn send(&mut self, peer: NodeId, bytes: impl Into<Arc<[u8]>>) -> Result<(), Unsent> {
         let mut flows = self.shared.flows.borrow_mut();
         let flow = flows.get(&peer).ok_or(Unsent::NoLink)?;
@@ -164,24 +164,24 @@ impl Links {
         Ok(())
     }
 
-    /// Whether much waits to be sent there. Then [`LinkEvent::Room`] tells when there is little.
+    /// Whether much data is queued there. If so, [`LinkEvent::Room`] follows when little is left.
     pub fn is_full(&self, peer: NodeId) -> bool {
         self.shared.flows.borrow().get(&peer).is_some_and(Flow::is_full)
     }
 
-    /// For each link, until nothing waits to be sent there.
+    /// For each link, waits until its queue is empty.
     pub fn left(&self) -> Vec<impl Future<Output = ()> + use<>> {
         self.shared.flows.borrow().values().map(Flow::left).collect()
     }
 
-    /// So many bytes that came from there were dealt with: as many more may come.
+    /// Acknowledges that the owner has processed this many bytes from there: as many more may come.
     pub fn taken(&self, peer: NodeId, bytes: usize) {
         if let Some(flow) = self.shared.flows.borrow().get(&peer) {
             flow.taken(bytes);
         }
     }
 
-    /// Ends a link, or an attempt to make one. The peer is told why, if it still listens.
+    /// Ends a link, or an attempt to make one. The peer receives the reason, if it still listens.
     pub fn close(&mut self, peer: NodeId, why: &str) {
         if let Some(call) = self.calls.remove(&peer) {
             call.abort();
@@ -191,7 +191,7 @@ impl Links {
         }
     }
 
-    /// Ends all links when what is queued has left, or after a moment.
+    /// Ends all links when their queues are empty, or after a moment.
     pub async fn finish(mut self, why: &str) {
         let flows = std::mem::take(&mut *self.shared.flows.borrow_mut());
         let ends: Vec<_> = flows.into_values().map(|flow| flow.close(why)).collect();
@@ -201,7 +201,7 @@ impl Links {
         }
     }
 
-    /// How many have come in and not introduced themselves yet.
+    /// How many callers have not introduced themselves yet.
     pub fn strangers(&self) -> usize {
         self.shared.strangers.borrow().count()
     }
@@ -224,10 +224,10 @@ impl Drop for Links {
 }
 
 impl Shared {
-    /// A daemon that comes again has lost the link of before.
+    /// A daemon that links again has lost its earlier link.
     pub(super) async fn establish(self: &Rc<Self>, made: Made) {
         let peer = made.peer.from;
-        // From here on nothing waits, so that news come in their order.
+        // From here on nothing waits, so that events stay in order.
         let Ok(mut places) = self.events.reserve_many(2).await else { return };
         let mut tell = |event| {
             if let Some(place) = places.next() {
@@ -256,7 +256,7 @@ impl Shared {
 
     pub(super) fn refused(&self, from: SocketAddr, why: Refusal) {
         match why {
-            // Of several addresses of one daemon, all but the first that answers.
+            // Usual when a daemon has several addresses: the caller keeps the first that answers.
             Refusal::Closed => tracing::debug!(%from, "whoever called has closed the connection"),
             _ => tracing::warn!(%from, %why, "a link was refused"),
         }
@@ -298,5 +298,5 @@ impl std::error::Error for Unsent {}
 
 /// Connections that one call may try at once.
 const MOST_CANDIDATES: usize = 16;
-/// Events that nobody has asked for yet.
+/// Events that the owner has not read yet.
 const EVENTS: usize = 64;

@@ -1,13 +1,13 @@
 //! Links between daemons, over TCP: bytes go in at one end and come out at the other, unchanged, unread and in order.
 //!
-//! All daemons of a DVM know one [`Secret`]. Whoever does not know it is refused before it costs anything; whoever repeats or
-//! changes what others have said is refused as well. [`Handshake`] and the records behind it are pure; the rest moves bytes.
+//! All daemons of a DVM know one [`Secret`]. A peer that does not know it is refused before it costs anything; one that repeats or changes messages
+//! of others is refused as well. [`Handshake`] and the records behind it are pure; the rest moves bytes.
 //!
-//! * [`Links`] is what the owner of a node has: it listens, calls others, sends, and tells by [`LinkEvents`] what comes.
+//! * [`Links`] belongs to the owner of a node: it listens, calls others, sends, and reports by [`LinkEvents`] what arrives.
 //! * Each link has a bounded queue in both directions. What is not read stays with the sender, for that link alone.
 //! * [`choose_addresses`] decides at which addresses of this host others reach us.
 //!
-//! What the bytes mean is the business of `phalanx_dvm`.
+//! `phalanx_dvm` defines what the bytes mean.
 
 mod addresses;
 mod call;

@@ -1,4 +1,4 @@
-//! Which of this host's addresses others are told: `--network CIDR|IFACE`.
+//! Which addresses of this host are announced to others: `--network CIDR|IFACE`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub struct OwnAddress {
     pub interface: String,
     pub address: IpAddr,
-    /// Bits that all hosts of its network have in common.
+    /// The length of the network's prefix, in bits.
     pub prefix: u8,
 }
 
@@ -22,20 +22,20 @@ pub enum Network {
     Block { address: IpAddr, prefix: u8 },
 }
 
-/// No address is left.
+/// No address of this host is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoAddress {
     wanted: Vec<Network>,
     own: Vec<OwnAddress>,
 }
 
-/// The addresses that are allowed, in the order of `own`. If none is named, all of them but those that other hosts cannot use; on a host
-/// that has no others, those.
+/// The allowed addresses, in the order of `own`. If `wanted` is empty: all that other hosts can use, or the loopback addresses on a host that has no
+/// others.
 pub fn choose_addresses(own: &[OwnAddress], wanted: &[Network]) -> Result<Vec<IpAddr>, NoAddress> {
     let of = |allowed: &dyn Fn(&OwnAddress) -> bool| -> Vec<IpAddr> {
         own.iter().filter(|own| allowed(own)).map(|own| own.address).collect()
     };
-    // An address of this link alone would need the name of each host's own interface beside it.
+    // A link-local address would need the name of each host's own interface beside it.
     let mut chosen = match wanted {
         [] => of(&|own| !own.address.is_loopback() && !is_of_link(own.address)),
         _ => of(&|own| !is_of_link(own.address) && wanted.iter().any(|network| network.has(own))),
@@ -66,7 +66,7 @@ impl Network {
     }
 }
 
-/// Whether the first `prefix` of `width` bits are the same.
+/// Whether the first `prefix` of `width` bits are equal.
 fn same_begin(a: u128, b: u128, width: u32, prefix: u8) -> bool {
     let ignored = width.saturating_sub(prefix.into());
     ((a ^ b).checked_shr(ignored)).unwrap_or(0) == 0
@@ -94,7 +94,7 @@ impl FromStr for Network {
                 })?;
                 Ok(Network::Block { address, prefix })
             }
-            // Linux allows all but these, and 15 bytes.
+            // Linux allows names of up to 15 bytes without these characters.
             (Err(_), None)
                 if (1..=15).contains(&text.len())
                     && !text.contains(|c: char| c.is_whitespace() || c == ':') =>

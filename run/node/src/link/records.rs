@@ -1,6 +1,6 @@
-//! What goes over a link that stands: records, each of which nobody else can read, change, repeat, drop or reorder unnoticed.
+//! What an established link carries: records, none of which can be read by others, or changed, repeated, dropped or reordered unnoticed.
 //!
-//! A record is a length and that many bytes, at most 64 KiB. Inside are a byte that says what it is, and the rest.
+//! A record is a length and that many bytes, at most 64 KiB. They contain, encrypted, a byte for the kind and the payload.
 
 use std::fmt;
 use std::rc::Rc;
@@ -21,19 +21,19 @@ pub struct Opener {
     keys: Rc<StatelessTransportState>,
     opened: u64,
     input: Vec<u8>,
-    /// How much of the input was opened.
+    /// How much of the input was decrypted.
     used: usize,
     plain: Vec<u8>,
 }
 
-/// Why nothing more is believed of what comes.
+/// Why the rest of the input is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// Nobody who has the key has sent this here and now.
+    /// Not sent by a holder of the key here and now.
     NotAuthentic,
-    /// The peer has closed the link, and says why.
+    /// The peer has closed the link, for this reason.
     Ended(String),
-    /// It knows the key, and yet sends something that is no record.
+    /// From a holder of the key, and yet not a valid record.
     Malformed,
 }
 
@@ -44,14 +44,14 @@ pub(super) fn halves(keys: StatelessTransportState) -> (Sealer, Opener) {
 }
 
 impl Sealer {
-    /// Appends records with all these bytes.
+    /// Appends records that contain all these bytes.
     pub fn seal(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         for piece in bytes.chunks(MOST_PLAIN) {
             self.record(DATA, piece, out);
         }
     }
 
-    /// Appends the record that says that nothing more comes, and why.
+    /// Appends the record that ends the link, with the reason.
     pub fn seal_end(&mut self, why: &str, out: &mut Vec<u8>) {
         let most = why.floor_char_boundary(MOST_REASON);
         self.record(END, why.get(..most).unwrap_or_default().as_bytes(), out);
@@ -67,7 +67,7 @@ impl Sealer {
         self.plain.extend_from_slice(bytes);
         let length = self.plain.len() + TAG;
         let begin = out.len();
-        // A piece is never longer than what fits.
+        // A piece never exceeds the limit.
         out.extend(u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes());
         out.resize(begin + 2 + length, 0);
         let place = out.get_mut(begin + 2..).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Bytes have come.
+    /// Takes received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.used == self.input.len() {
             self.input.clear();
@@ -90,7 +90,7 @@ impl Opener {
         self.input.extend_from_slice(bytes);
     }
 
-    /// Opens all that is whole and appends what was sent. Before an error, `out` gets what came before.
+    /// Decrypts all complete records and appends their contents. On an error, `out` has the contents before it.
     pub fn open(&mut self, out: &mut Vec<u8>) -> Result<(), Broken> {
         while let Some(length) = self.next()? {
             match self.plain.get(..length).and_then(|plain| plain.split_first()) {
@@ -104,9 +104,9 @@ impl Opener {
         Ok(())
     }
 
-    /// Whether the proof is here; an error if something else is.
+    /// Whether the proof has arrived; an error if anything else has.
     pub(super) fn open_proof(&mut self) -> Result<bool, Broken> {
-        // Anything longer would have to be held before it is known whose it is.
+        // A longer record would have to be held before its sender is known.
         let begins =
             self.input.iter().zip(PROOF_LENGTH.to_be_bytes()).all(|(byte, expected)| *byte == expected);
         if !begins {
@@ -119,7 +119,7 @@ impl Opener {
         }
     }
 
-    /// Opens the next record into `plain`: its length.
+    /// Decrypts the next record into `plain` and returns its length.
     fn next(&mut self) -> Result<Option<usize>, Broken> {
         let rest = self.input.get(self.used..).unwrap_or_default();
         let Some((length, rest)) = rest.split_first_chunk() else { return Ok(None) };

@@ -8,34 +8,34 @@ use super::introduction::VERSION;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It speaks something else.
+    /// It speaks another protocol.
     NoDaemon { began: Vec<u8> },
     /// It speaks another version of our protocol.
     Version { theirs: u16 },
-    /// It does not know our secret, or what it said was changed on the way.
+    /// It does not know our secret, or its message was changed in transit.
     Secret,
-    /// It sent something again that was said on another connection, or what it said was changed on the way.
+    /// It repeated a message of another connection, or its message was changed in transit.
     Stale,
     /// It belongs to another DVM.
     OtherDvm { theirs: String },
-    /// It wants somebody else, or is not whom we called.
+    /// It wants another daemon, or is not the one that we called.
     OtherNode { wanted: NodeId, found: NodeId },
-    /// A message is longer than any can be, or not what it should be.
+    /// A message is too long or malformed.
     Malformed,
-    /// It has let us know that our secret is not its own.
+    /// It has answered that our secret differs from its own.
     OurSecret,
-    /// It has let us know that it is not whom we look for.
+    /// It has answered that it is not the daemon that we want.
     NotWanted,
     /// It has closed the connection.
     Closed,
-    /// It has said too little for too long.
+    /// It has taken too long to introduce itself.
     Slow,
-    /// Others came, and it was the one that had said too little for longest.
+    /// It was the oldest stranger when too many had come.
     Crowded,
 }
 
 impl Refusal {
-    /// What the peer is told, if anything: one byte, which says nothing to those who do not know our protocol.
+    /// The byte that the peer is sent. It reveals nothing to peers that do not know our protocol.
     pub(super) fn code(&self) -> u8 {
         match self {
             Refusal::Version { .. } => 1,
@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// What it means when a peer says so.
+    /// The meaning of a byte that a peer has sent.
     pub(super) fn told(code: u8) -> Refusal {
         match code {
             2 => Refusal::OurSecret,

@@ -1,7 +1,7 @@
-//! What all daemons of a DVM know and nobody else: 32 random bytes.
+//! What only the daemons of a DVM know: 32 random bytes.
 //!
-//! The first daemon makes it. Others read it from their standard input, as one line, so that it stands in no list of arguments,
-//! in no environment and in no file.
+//! The first daemon makes it. Others read it from their standard input, as one line, so that it appears in no list of arguments, in no environment
+//! and in no file.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ pub struct Secret([u8; 32]);
 #[derive(Debug)]
 pub enum NoSecret {
     Input(io::Error),
-    /// The input has ended within the line.
+    /// The input ended within the line.
     Ended,
     /// The line is not a secret.
     Malformed,
@@ -64,7 +64,7 @@ impl From<[u8; 32]> for Secret {
     }
 }
 
-/// Nobody finds it in a log.
+/// Keeps it out of logs.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")

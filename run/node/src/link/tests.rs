@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SECRET: [u8; 32] = [7; 32];
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A daemon that does what its test says.
+/// A daemon under the control of its test.
 struct Daemon {
     links: Links,
     events: RefCell<LinkEvents>,
@@ -61,7 +61,7 @@ impl Daemon {
         }
     }
 
-    /// The next so many bytes from somebody, each dealt with at once.
+    /// The next `count` bytes from any peer, each acknowledged at once.
     async fn bytes(&self, count: usize) -> Vec<u8> {
         let mut all = Vec::new();
         while all.len() < count {
@@ -81,12 +81,12 @@ impl Daemon {
     }
 }
 
-/// An address at which nobody listens.
+/// An address without a listener.
 async fn nobody() -> SocketAddr {
     TcpListener::bind((V4, 0)).await.unwrap().local_addr().unwrap()
 }
 
-/// One where somebody speaks another protocol.
+/// An address of a server of another protocol.
 async fn foreigner() -> SocketAddr {
     let listener = TcpListener::bind((V4, 0)).await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -115,7 +115,7 @@ fn call(dvm: &str, from: u32, to: u32) -> (Handshake, Vec<u8>) {
     Handshake::call(&SECRET.into(), own, random_bytes).unwrap()
 }
 
-/// What a daemon says until it closes the connection.
+/// Everything that a daemon sends until it closes the connection.
 async fn said(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let _ = timeout(PATIENCE, stream.read_to_end(&mut all)).await.expect("it closes the connection");
@@ -144,7 +144,7 @@ fn bytes_arrive_in_order_both_ways() {
 fn links_over_ipv6() {
     test(async {
         let mut root = Daemon::new(0).await;
-        // A machine without it cannot show this; all that run our tests have it.
+        // Needs IPv6 on the loopback interface; all machines that run our tests have it.
         root.at = root.links.listen(&[IpAddr::V6(Ipv6Addr::LOCALHOST)]).unwrap();
         let mut child = Daemon::new(1).await;
         child.links.call(NodeId(0), root.at.clone());
@@ -158,7 +158,7 @@ fn links_over_ipv6() {
 fn address_that_answers_is_used() {
     test(async {
         let (root, other) = (Daemon::new(0).await, Daemon::new(5).await);
-        // Nobody listens; somebody who says nothing; another daemon; somebody who speaks something else; and the one.
+        // No listener; a silent one; another daemon; another protocol; and the right one.
         let (closed, foreigner) = (nobody().await, foreigner().await);
         let silent = TcpListener::bind((V4, 0)).await.unwrap();
         let all = format!("{closed},{},{},{foreigner},{}", silent.local_addr().unwrap(), other.at, root.at);
@@ -260,14 +260,14 @@ fn first_wrong_byte_ends_a_stranger() {
             stream.write_all(words).await.unwrap();
             let refusal = root.refused().await;
             assert!(matches!(refusal, Refusal::NoDaemon { .. } | Refusal::Malformed), "{refusal}");
-            // One who knows nothing of us learns nothing of us.
+            // A peer that does not know our protocol learns nothing from us.
             let learns = matches!(refusal, Refusal::Malformed);
             assert_eq!(said(&mut stream).await.is_empty(), !learns);
         }
     });
 }
 
-/// A whole link is recorded and played again: neither end believes it.
+/// Data in the same packet as the caller's proof is not lost.
 #[test]
 fn words_that_come_with_the_proof_are_heard() {
     test(async {
@@ -290,6 +290,7 @@ fn words_that_come_with_the_proof_are_heard() {
     });
 }
 
+/// A whole link is recorded and replayed: neither end accepts it.
 #[test]
 fn replay_is_refused() {
     test(async {
@@ -347,7 +348,7 @@ fn changed_byte_anywhere_ends_the_handshake() {
         let mut changed = first.clone();
         changed[at] ^= 1;
         let answered = answerer().take(&changed, &mut Vec::new());
-        // A longer length is waited for, and ends with the time.
+        // A longer length waits for more bytes, until the time limit.
         let waits = at == 8 || at == 9;
         assert!(answered.is_err() || waits && matches!(answered, Ok(Progress::Unfinished)), "byte {at}");
     }
@@ -373,7 +374,7 @@ fn ends() -> ((Sealer, Opener), (Sealer, Opener)) {
     let own = Introduction { dvm: "dvm".into(), from: NodeId(0), to: NodeId(0) };
     let mut answerer = Handshake::answer(&SECRET.into(), own, random_bytes).unwrap();
     let mut reply = Vec::new();
-    // Byte by byte: where the network cuts does not matter.
+    // Byte by byte: how the network splits the bytes does not matter.
     for byte in words.drain(..) {
         assert!(matches!(answerer.take(&[byte], &mut reply), Ok(Progress::Unfinished)));
     }
@@ -428,7 +429,7 @@ fn records_are_not_changed_repeated_dropped_or_swapped() {
             one
         });
     }
-    // What we have said ourselves is not an answer either.
+    // Our own records are not accepted as an answer either.
     let ((mut sealer, mut opener), _) = ends();
     opener.push(&sealed(&mut sealer, b"one"));
     assert_eq!(opener.open(&mut Vec::new()), Err(Broken::NotAuthentic));
@@ -469,7 +470,7 @@ fn slow_and_silent_strangers_are_sent_away() {
         let mut silent = TcpStream::connect(root.address()).await.unwrap();
         assert_eq!(root.refused().await, Refusal::Slow);
         assert_eq!(said(&mut silent).await, b"");
-        // It says something again and again, but not enough.
+        // Sends again and again, but too slowly.
         let mut slow = TcpStream::connect(root.address()).await.unwrap();
         let (_, first) = call("dvm", 1, 0);
         tokio::task::spawn_local(async move {
@@ -506,7 +507,7 @@ fn flood_of_strangers_does_not_keep_daemons_out() {
     });
 }
 
-/// What is read and not dealt with is bounded, and so is what waits to be sent; another link is not slowed.
+/// Both the unprocessed input and the queued output of a link are bounded; another link is not slowed.
 #[test]
 fn slow_reader_holds_up_its_own_link_only() {
     test(async {
@@ -534,13 +535,13 @@ fn slow_reader_holds_up_its_own_link_only() {
         assert!(was_full);
         assert_eq!(unsent, Unsent::Full);
         assert_eq!(root.links.send(NodeId(1), piece).unwrap_err(), Unsent::NoLink);
-        // It has read what it may, and not more, before it has dealt with any of it.
+        // It has read no more than it may before it has acknowledged anything.
         let mut ahead = 0;
         while let Ok(LinkEvent::Bytes { data, .. }) = timeout(Duration::from_millis(200), slow.next()).await {
             ahead += data.len();
             assert!(ahead <= flow::MOST_AHEAD + (64 << 10), "{ahead}");
         }
-        // When it goes on, it sees all that had left, and the end.
+        // When it resumes, it gets everything that had left, and then the end.
         slow.links.taken(NodeId(0), ahead);
         loop {
             match slow.next().await {
@@ -574,7 +575,7 @@ fn closed_link_delivers_what_was_sent_and_the_reason() {
         assert_eq!(root.links.send(NodeId(1), vec![1]).unwrap_err(), Unsent::NoLink);
         assert_eq!(child.bytes(3 << 20).await.len(), 3 << 20);
         assert_eq!(child.down().await, "it has closed the link: the job\\nis over");
-        // The one who has closed it is told nothing; the next thing is a new link.
+        // The side that has closed the link gets no event; its next one is a new link.
         child.links.call(NodeId(0), root.at.clone());
         assert_eq!((root.up().await, child.up().await), (NodeId(1), NodeId(0)));
     });
@@ -590,7 +591,7 @@ fn lost_daemon_is_noticed_and_may_come_again() {
         let mut again = Daemon::new(1).await;
         again.links.call(NodeId(0), root.at.clone());
         assert_eq!(root.up().await, NodeId(1));
-        // It comes a second time before its first link was missed.
+        // It links a second time before the loss of its first link was noticed.
         let mut twice = Daemon::new(1).await;
         twice.links.call(NodeId(0), root.at.clone());
         assert_eq!(root.down().await, "it has made a new link");
@@ -666,7 +667,7 @@ mod bad_network {
         });
     }
 
-    /// A cut amid the handshake: nobody believes in a link.
+    /// A cut during the handshake: neither side considers the link established.
     #[test]
     fn link_cut_before_it_stands_is_told_with_the_reason() {
         test(async {

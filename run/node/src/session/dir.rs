@@ -1,8 +1,7 @@
-//! A directory that nobody else can enter. It is opened once; everything in it is reached through its descriptor.
+//! A directory that no other user can enter. It is opened once; everything in it is reached through its descriptor.
 //!
-//! A path may lead elsewhere from one moment to the next wherever others can rename a part of it. So what is made here is made
-//! anew or fails, links are never followed, owner and mode are checked on what was opened, and a tree is removed from its
-//! descriptors.
+//! Where others can rename a part of a path, it may lead elsewhere at any moment. So everything here is newly made or fails, links are never
+//! followed, owner and mode are checked on the opened file, and trees are removed through descriptors.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -16,7 +15,7 @@ use rustix::process::geteuid;
 
 use crate::cleanup::Tree;
 
-/// See above. The path is what others are told.
+/// See above. The path is for others to use.
 #[derive(Debug)]
 pub(crate) struct PrivateDir {
     fd: OwnedFd,
@@ -24,18 +23,18 @@ pub(crate) struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Makes it in `parent`, whose path is `at`. One that is there already is an error.
+    /// Makes it in `parent`, which has the path `at`. Fails if it exists.
     pub(crate) fn make(parent: &OwnedFd, at: &Path, name: &OsStr) -> io::Result<PrivateDir> {
         with_private_umask(|| mkdirat(parent, name, Mode::RWXU))?;
         let dir = PrivateDir::open(parent, at, name)?;
-        // Somebody may have put another one of ours into its place, who owns the directory above it.
+        // The owner of the parent directory may have put another directory of ours in its place.
         match dir.is_empty()? {
             true => Ok(dir),
             false => Err(io::Error::other("it was replaced by another directory")),
         }
     }
 
-    /// Opens one that is there.
+    /// Opens an existing one.
     pub(crate) fn open(parent: &OwnedFd, at: &Path, name: &OsStr) -> io::Result<PrivateDir> {
         Ok(PrivateDir { fd: open(parent, name)?, path: at.join(name) })
     }
@@ -48,12 +47,12 @@ impl PrivateDir {
         &self.fd
     }
 
-    /// Tells it from others that get its name.
+    /// Distinguishes it from later directories of the same name.
     pub(crate) fn inode(&self) -> io::Result<u64> {
         Ok(fstat(&self.fd)?.st_ino)
     }
 
-    /// Makes a directory below this one, and those on the way to it.
+    /// Makes a directory below this one, and its missing parents.
     pub(crate) fn make_below(&self, path: &Path) -> io::Result<()> {
         let mut at = None;
         for name in names_below(&self.path, path)? {
@@ -67,7 +66,7 @@ impl PrivateDir {
         Ok(())
     }
 
-    /// Removes a directory below this one with all that is in it.
+    /// Removes a directory below this one with its contents.
     pub(crate) fn remove_below(&self, path: &Path) -> io::Result<()> {
         let mut names = names_below(&self.path, path)?;
         let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
@@ -105,7 +104,7 @@ impl PrivateDir {
     }
 }
 
-/// The names that lead from one directory to what lies below it.
+/// The names on the way from `dir` down to `path`.
 fn names_below<'a>(dir: &Path, path: &'a Path) -> io::Result<Vec<&'a OsStr>> {
     let below = path.strip_prefix(dir).map_err(|_| io::ErrorKind::InvalidInput)?;
     let name = |component| match component {
@@ -115,7 +114,7 @@ fn names_below<'a>(dir: &Path, path: &'a Path) -> io::Result<Vec<&'a OsStr>> {
     below.components().map(name).collect()
 }
 
-/// A directory of ours that nobody else can change.
+/// Opens a directory of ours that no other user can change.
 fn open(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     let fd = openat(parent, name, OPENED, Mode::empty())?;
     let stat = fstat(&fd)?;
@@ -125,7 +124,7 @@ fn open(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     if is_ours { Ok(fd) } else { Err(io::Error::other("it is a directory that others can change")) }
 }
 
-/// Where nobody else can have put anything, everything goes, whoever its owner is by now.
+/// Only we can have put files here, so all of them go, regardless of their present owner.
 fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match Tree::with_everything(parent, &CString::new(name.as_bytes())?) {
         Ok(true) => Ok(()),
@@ -192,7 +191,7 @@ mod tests {
         assert!(dir.remove_below(&dir.path().join("../victim")).is_err());
         dir.remove_below(&dir.path().join("job")).unwrap();
         assert!(!dir.path().join("job").exists());
-        // Its place is taken by a link: then nothing is removed at all.
+        // A link takes its place: nothing is removed at all.
         fs::rename(dir.path(), top.path().join("moved")).unwrap();
         symlink(&victim, dir.path()).unwrap();
         assert!(dir.remove(&parent).is_err());

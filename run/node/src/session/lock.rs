@@ -1,7 +1,7 @@
-//! The lock file of a session, and what it says.
+//! The lock file of a session, and its contents.
 //!
-//! Everybody can see its name, so the name says nothing of use: the session's directory has a secret one, which stands in the
-//! file, and with it the inode of what was made under that name. Only that is ever removed.
+//! All users can see its name, so the name reveals nothing useful: the session's directory has a secret name, which is stored in the file together
+//! with the inode of what was made under it. Only that inode is ever removed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,7 +21,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::dir::PrivateDir;
 use crate::tmpdir::TmpDir;
 
-/// A session's place: the directory that the lock file is in, and the session's own name there.
+/// A session's place: the directory with the lock file, and the session's own name there.
 #[derive(Debug)]
 pub(crate) struct Place {
     parent: OwnedFd,
@@ -30,21 +30,21 @@ pub(crate) struct Place {
     name: OsString,
 }
 
-/// A lock that is ours.
+/// A lock that we hold.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
 }
 
 impl Place {
-    /// A new session in this directory, locked.
+    /// Makes and locks a new session in this directory.
     pub(crate) fn lock_new(dir: TmpDir) -> io::Result<(Place, Lock)> {
         let (parent, path) = dir.into_parts();
         for _ in 0..ATTEMPTS {
             let name = format!("px.{}.{}.{}", geteuid().as_raw(), std::process::id(), letters::<6>()?);
             let name = OsString::from(name);
             match Lock::take(&parent, &lock_name(&name), OFlags::CREATE | OFlags::EXCL) {
-                // Another launcher that sweeps may have taken it for an abandoned one before it was locked.
+                // A sweeping launcher may have taken it for an abandoned one before it was locked.
                 Ok(lock) if lock.is_named() => return Ok((Place { parent, path, name }, lock)),
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::AlreadyExists) => {}
@@ -54,8 +54,8 @@ impl Place {
         Err(io::Error::other("others interfere"))
     }
 
-    /// The sessions of this user beside this one that nobody holds any more, each with its lock, which is ours now. Looks at
-    /// a bounded number of names: a crowded directory must not delay anybody.
+    /// Takes the locks of this user's sessions that no process holds any more, except for this one. Looks at a bounded number of names: a crowded
+    /// directory must not delay a launch.
     pub(crate) fn abandoned(&self) -> Vec<(Place, Lock)> {
         let prefix = format!("px.{}.", geteuid().as_raw());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -64,8 +64,8 @@ impl Place {
         let abandoned = entries.flatten().take(SWEEP_NAMES).filter_map(|entry| {
             let file = entry.file_name().to_bytes();
             let name = file.strip_suffix(LOCK_SUFFIX).filter(|name| name.starts_with(prefix.as_bytes()))?;
-            // Whoever gets the lock knows that no launcher and no warden has it. A file that is just being made is not
-            // locked yet, but whoever makes it notices and tries again.
+            // If we get the lock, neither launcher nor warden has it. A file that is just being made is not locked yet, but its maker notices and
+            // tries again.
             let lock = Lock::take(&self.parent, OsStr::from_bytes(file), OFlags::empty()).ok()?;
             let parent = rustix::io::fcntl_dupfd_cloexec(&self.parent, 3).ok()?;
             Some((Place { parent, path: self.path.clone(), name: OsStr::from_bytes(name).to_owned() }, lock))
@@ -73,12 +73,12 @@ impl Place {
         abandoned.take(SWEEP_SESSIONS).collect()
     }
 
-    /// What its processes carry in their environment.
+    /// Identifies the session in the environment of its processes.
     pub(crate) fn id(&self) -> PathBuf {
         self.path.join(&self.name)
     }
 
-    /// Another process's copy of the same.
+    /// Another process's copy.
     pub(crate) fn with_parent(&self, parent: OwnedFd) -> Place {
         Place { parent, path: self.path.clone(), name: self.name.clone() }
     }
@@ -91,12 +91,12 @@ impl Place {
         &self.path
     }
 
-    /// A name for the session's directory that nobody can guess.
+    /// An unguessable name for the session's directory.
     pub(crate) fn secret_name(&self) -> io::Result<OsString> {
         Ok(self.dir_name(&letters::<SECRET_LETTERS>()?))
     }
 
-    /// Makes the session's directory under this name. Before and after, the lock file says so.
+    /// Makes the session's directory under this name, and records name and inode in the lock file.
     pub(crate) fn make_dir(&self, lock: &Lock, name: &OsStr) -> io::Result<PrivateDir> {
         let secret = name.as_bytes().rsplit(|b| *b == b'.').next().unwrap_or_default();
         lock.say(0, &[secret, b"\n"].concat())?;
@@ -110,7 +110,7 @@ impl Place {
         let (secret, inode) = lock.said()?;
         let name = self.dir_name(&secret);
         let Some(inode) = inode else {
-            // Whoever made it had no time to put anything there.
+            // Its maker had no time to put anything there.
             let _ = unlinkat(&self.parent, &name, AtFlags::REMOVEDIR);
             return None;
         };
@@ -119,7 +119,7 @@ impl Place {
             .filter(|dir| dir.inode().is_ok_and(|i| i == inode))
     }
 
-    /// Removes the lock file, unless its name is somebody else's by now.
+    /// Removes the lock file, unless another session has its name by now.
     pub(crate) fn remove_lock(&self, lock: &Lock) {
         let name = lock_name(&self.name);
         let there = statat(&self.parent, &name, AtFlags::SYMLINK_NOFOLLOW);
@@ -140,7 +140,7 @@ impl Place {
 }
 
 impl Lock {
-    /// The lock of a session of ours, if nobody has it.
+    /// Takes the lock of a session of ours, if it is free.
     fn take(parent: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<Lock> {
         let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = openat(parent, name, flags, Mode::RUSR | Mode::WUSR)?;
@@ -155,7 +155,7 @@ impl Lock {
         Ok(Lock { file: fd.into() })
     }
 
-    /// What a forked process has.
+    /// The lock of a forked process.
     pub(crate) fn of(fd: OwnedFd) -> Lock {
         Lock { file: fd.into() }
     }
@@ -168,7 +168,7 @@ impl Lock {
         self.file.write_all_at(text, at as u64)
     }
 
-    /// The secret of the directory's name, and its inode. The latter is missing if making it was interrupted.
+    /// The secret of the directory's name, and its inode. The inode is missing if making the directory was interrupted.
     fn said(&self) -> Option<(String, Option<u64>)> {
         let mut text = [0; LONGEST];
         let length = match self.file.read_at(&mut text, 0) {
@@ -179,7 +179,7 @@ impl Lock {
             }
         };
         let text = std::str::from_utf8(text.get(..length)?).ok()?;
-        // A last line without an end was not written to its end.
+        // A last line without a newline was not written completely.
         let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
         let secret = lines.next().filter(|secret| {
             secret.len() == SECRET_LETTERS && secret.bytes().all(|byte| LETTERS.contains(&byte))

@@ -1,14 +1,14 @@
-//! CPU affinity in the kernel's words: masks of any length.
+//! CPU affinity as the kernel represents it: masks of any length.
 
 use std::io;
 
 use phalanx_topo::CpuSet;
 
-/// The CPUs that this process may use: what its parent, a cpuset or a control group left to it.
+/// The CPUs that its parent, a cpuset or a control group leave to this process.
 pub(crate) fn allowed() -> io::Result<CpuSet> {
     let mut mask = vec![0_u8; MASK_BYTES];
-    // SAFETY: the kernel writes at most as many bytes as it is told that the buffer has. Called directly because the
-    // C library's wrapper does not say how many bytes were written.
+    // SAFETY: the kernel writes at most as many bytes as the given size of the buffer. Called directly because the C library's wrapper does not
+    // return how many bytes were written.
     let written = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr()) };
     let Ok(written) = usize::try_from(written) else { return Err(io::Error::last_os_error()) };
     Ok(cpus(mask.get(..written).unwrap_or(&mask)))

@@ -4,9 +4,9 @@
 //! does and the standstill that `vfork` does, and lets the ranks of a node load on all cores at once. The price is
 //! paid in this file. The child
 //!
-//! * runs on a stack of its own, and reads only its [`Orders`], which nobody changes or frees before it is known to
-//!   have left our memory: a close-on-exec descriptor that all children of a batch hold has reached its end (the
-//!   kernel gives up the old memory before it closes descriptors, in exec and in exit alike);
+//! * runs on a stack of its own, and reads only its [`Orders`], which are not changed or freed before it has certainly left our memory: a
+//!   close-on-exec descriptor that all children of a batch hold has reached its end (the kernel gives up the old memory before it closes descriptors,
+//!   in exec and in exit alike);
 //! * makes system calls directly, because those of the C library write `errno`, which would be ours;
 //! * has every signal blocked until all handlers are reset, so none of our handlers runs in it;
 //! * calls nothing that allocates, locks, or can panic, and never returns.
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use phalanx_dvm::SpawnStep;
 use rustix::process::Pid;
 
-/// What one child is to do. All pointers stay valid as long as the orders do.
+/// What one child has to do. All pointers stay valid as long as the orders do.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Orders {
@@ -33,7 +33,7 @@ pub(super) struct Orders {
     pub(super) mask: *const u8,
     /// 0: not bound.
     pub(super) mask_bytes: usize,
-    /// What becomes descriptors 0, 1 and 2. Above 2 themselves.
+    /// Become descriptors 0, 1 and 2. All are above 2 themselves.
     pub(super) stdio: [c_int; 3],
     /// Stays open under its own number; below 0: none.
     pub(super) diag: c_int,
@@ -42,7 +42,7 @@ pub(super) struct Orders {
     /// Soft and hard limit of open files.
     pub(super) open_files: Option<[u64; 2]>,
     pub(super) parent: c_int,
-    /// What it gets when its parent dies.
+    /// The signal it gets when its parent dies.
     pub(super) last_signal: c_int,
     /// 0 until a step fails; then its code in the upper half and errno in the lower.
     pub(super) failure: AtomicU64,
@@ -93,7 +93,7 @@ pub(super) struct SignalsBlocked {
 impl SignalsBlocked {
     pub(super) fn new() -> SignalsBlocked {
         let mut before = 0;
-        // SAFETY: both pointers are to the eight bytes that the call is told about.
+        // SAFETY: both pointers are to eight bytes, the size that the call is given.
         unsafe { mask_signals(&u64::MAX, &mut before) };
         SignalsBlocked { before }
     }
@@ -101,7 +101,7 @@ impl SignalsBlocked {
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        // SAFETY: as above; the old mask is not asked for.
+        // SAFETY: as above; the old mask is not requested.
         unsafe { mask_signals(&self.before, ptr::null_mut()) };
     }
 }
@@ -133,7 +133,7 @@ pub(super) unsafe fn start(
 
 /// The child's whole life until exec.
 extern "C" fn run(orders: *mut c_void) -> c_int {
-    // SAFETY: `start` passes a pointer to orders that live long enough and that nobody writes to, but for the atomic.
+    // SAFETY: `start` passes a pointer to orders that live long enough and stay unchanged, but for the atomic.
     let orders = unsafe { &*orders.cast_const().cast::<Orders>() };
     // SAFETY: see `prepare`; the caller is the child.
     let (step, errno) = unsafe { prepare(orders) };
@@ -151,8 +151,8 @@ extern "C" fn run(orders: *mut c_void) -> c_int {
 /// Only for the child: it changes the process that it runs in.
 unsafe fn prepare(orders: &Orders) -> (u64, u64) {
     let none = ptr::null::<u8>() as usize;
-    // SAFETY: each call gets what it takes by the kernel's manual: numbers, or pointers into `orders` and to locals
-    // with the sizes that are named beside them.
+    // SAFETY: each call gets what the kernel's manual asks for: numbers, or pointers into `orders` and to locals with the sizes that stand beside
+    // them.
     unsafe {
         // A group of its own: signals go to a rank with all its descendants, and those of the terminal to us alone.
         if let Err(errno) = call(libc::SYS_setpgid, [0, 0, 0, 0, 0]) {
@@ -162,7 +162,7 @@ unsafe fn prepare(orders: &Orders) -> (u64, u64) {
         if let Err(errno) = call(libc::SYS_prctl, on_death) {
             return (FORK, errno);
         }
-        // The launcher may have died before the line above: then nobody would ever tell us.
+        // The launcher may have died before the call above: then the signal would never come.
         if call(libc::SYS_getppid, [0; 5]) != Ok(orders.parent as usize) {
             return (FORK, libc::ESRCH as u64);
         }
@@ -229,7 +229,7 @@ unsafe fn mask_signals(new: *const u64, old: *mut u64) {
     };
 }
 
-/// What the kernel, not the C library, calls a `sigaction`; all zero: the default.
+/// The kernel's `sigaction`, not the C library's; all zero: the default.
 #[derive(Default)]
 #[repr(C)]
 struct KernelSigaction {

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-/// Never moves its bytes once made.
+/// Its bytes never move.
 #[derive(Debug)]
 pub(super) struct Strings {
     /// Keeps what `pointers` point to.
@@ -11,7 +11,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// An item that holds a NUL ends there.
+    /// An item that contains a NUL ends there.
     pub(super) fn new<'a>(items: impl Iterator<Item = &'a [u8]> + Clone) -> Strings {
         let mut bytes = Vec::with_capacity(items.clone().map(|item| item.len() + 1).sum());
         let mut starts = Vec::with_capacity(items.size_hint().0);
@@ -32,12 +32,12 @@ impl Strings {
     }
 }
 
-/// Of `NAME=VALUE`.
+/// The name in `NAME=VALUE`.
 pub(super) fn name(variable: &[u8]) -> &[u8] {
     variable.split(|byte| *byte == b'=').next().unwrap_or_default()
 }
 
-/// The value of a variable in a list of `NAME=VALUE`; the last one counts.
+/// The value of a variable in a list of `NAME=VALUE`; the last entry counts.
 pub(super) fn lookup<'a>(
     name: &[u8],
     variables: impl DoubleEndedIterator<Item = &'a [u8]>,

@@ -1,6 +1,6 @@
-//! Which file a program's name means, and why one cannot be executed.
+//! Which file a program's name means, and why a file cannot be executed.
 //!
-//! Names are looked up in the rank's own PATH and relative to the rank's own directory, as a shell there would do.
+//! Names are looked up in the rank's own PATH and relative to the rank's own directory, as by a shell there.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -13,8 +13,8 @@ use rustix::fs::{Access, access};
 
 use crate::elf::Elf;
 
-/// The file that `program` means. A name with a slash is taken as it is; others are looked for in `path`, then in the working
-/// directory, as other launchers do. The launcher's own name is found even where neither has it.
+/// The file that `program` means. A name with a slash is used as it is; others are looked up in `path`, then in the working directory, as other
+/// launchers do. The launcher's own name is found even if neither has it.
 pub(crate) fn find(program: &[u8], path: Option<&[u8]>, cwd: Option<&Path>) -> Result<CString, SpawnFailure> {
     let failure = |errno| SpawnFailure { step: SpawnStep::Find, subject: shown(program), errno };
     let c_string = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| failure(libc::ENOENT));
@@ -43,14 +43,14 @@ pub(crate) fn find(program: &[u8], path: Option<&[u8]>, cwd: Option<&Path>) -> R
     Err(failure(if denied { libc::EACCES } else { libc::ENOENT }))
 }
 
-/// Says better than the errno of `execve` what is wrong with a file.
+/// Explains what is wrong with a file better than the errno of `execve`.
 pub(super) fn explain_exec(path: &[u8], cwd: Option<&Path>, errno: i32) -> SpawnFailure {
     let file = in_directory(Path::new(OsStr::from_bytes(path)), cwd);
     let failure = |subject, errno| SpawnFailure { step: SpawnStep::Exec, subject, errno };
     if file.is_dir() {
         return failure(shown(path), libc::EISDIR);
     }
-    // The file is there and yet "no such file": the one that is missing is what shall run it.
+    // The file exists and yet "no such file": its interpreter is missing.
     if errno == libc::ENOENT
         && let Some(interpreter) = interpreter(&file)
     {
@@ -69,7 +69,7 @@ fn in_directory(file: &Path, cwd: Option<&Path>) -> PathBuf {
     cwd.map_or_else(|| file.to_owned(), |cwd| cwd.join(file))
 }
 
-/// What a script or a dynamically linked program names as its interpreter.
+/// The interpreter that a script or a dynamically linked program names.
 fn interpreter(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
@@ -87,7 +87,7 @@ pub(super) fn shown(bytes: &[u8]) -> String {
 const OWN_NAME: &[u8] = b"px";
 /// What `execvp` uses where PATH is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
-/// As much of a script's first line as the kernel looks at.
+/// As much of a script's first line as the kernel reads.
 const HEAD_BYTES: u64 = 256;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Starting processes: everything is worked out here, so that a child has nothing left to decide.
 //!
-//! Processes are started in batches. The children of a batch load side by side while the loop goes on; one pipe, whose
-//! writing end each child loses by its exec, tells when all of them have succeeded or failed. [`child`] holds the
-//! rules of what runs in between. Waiting for the end of processes is not done here. Next: [`crate::drive`].
+//! Processes are started in batches. The children of a batch load side by side while the loop goes on. They share the writing end of a pipe, which
+//! each exec closes: the pipe's end shows that all of them have succeeded or failed. [`child`] has the rules for the code in between. Waiting for the
+//! end of processes is not done here. Next: [`crate::drive`].
 
 pub(crate) mod bind;
 mod child;
@@ -30,14 +30,14 @@ use child::{Orders, SignalsBlocked, Stacks};
 use env::Strings;
 pub(crate) use find::find;
 
-/// Starts processes, and keeps what all of them need.
+/// Starts processes, and keeps what is common to them.
 #[derive(Debug)]
 pub(crate) struct Spawner {
     inherited: Inherited,
     null: OwnedFd,
-    /// In the environment of every process, in place of what has its name: an outer session's.
+    /// Set in the environment of every process, replacing that of an outer session.
     marker: Text,
-    /// The last program that was looked up: the ranks of an app are all the same one.
+    /// The last program that was looked up: all ranks of an app have the same one.
     found: Option<Found>,
     spare: Vec<Stacks>,
 }
@@ -50,7 +50,7 @@ struct Found {
     file: CString,
 }
 
-/// A process that was cloned. Whether its exec succeeds shows when its batch has resolved.
+/// A cloned process. Whether its exec succeeds is known when its batch has resolved.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) pid: Pid,
@@ -93,8 +93,8 @@ impl Spawner {
         Ok(Spawner { inherited, null, marker, found: None, spare: Vec::new() })
     }
 
-    /// Clones all of `starts` (at most [`BATCH`]); each is answered in `results`, in order. The descriptor reaches its
-    /// end when the batch has resolved; [`Batch::resolve`] must not be called before.
+    /// Clones all of `starts` (at most [`BATCH`]) and appends a result for each, in order. The returned descriptor reaches its end when the batch has
+    /// resolved; [`Batch::resolve`] must not be called before.
     pub(crate) fn start(
         &mut self,
         starts: Vec<ProcStart>,
@@ -180,12 +180,12 @@ impl Spawner {
             }
         };
         batch.members.push(member);
-        // The child does the same; who comes first does not matter. Afterwards its group can be signalled.
+        // The child does the same; the order does not matter. After this call its group can be signalled.
         let _ = setpgid(Some(pid), Some(pid));
         Ok(streams.ours(pid, asked_first, may_leave))
     }
 
-    /// Takes back what the children of a batch have used, for the next one.
+    /// Takes back the stacks of a batch for the next one.
     pub(crate) fn recycle(&mut self, mut batch: Batch) {
         if batch.resolved
             && self.spare.len() < SPARE_STACKS
@@ -217,8 +217,7 @@ impl Spawner {
 }
 
 impl Batch {
-    /// What became of the member that was the `at`th to start without failure. Meaningful once the batch has resolved
-    /// or that member was reaped.
+    /// Why the start of member `at` failed, counting those that were cloned. Meaningful once the batch has resolved or that member was reaped.
     pub(crate) fn failure(&self, at: usize) -> Option<SpawnFailure> {
         let member = self.members.get(at)?;
         let (step, errno) = member.orders.failure()?;
@@ -233,7 +232,7 @@ impl Batch {
         Some(SpawnFailure { step, subject, errno })
     }
 
-    /// Says that all children have left our memory, as the end of the batch's pipe shows.
+    /// Marks that all children have left our memory, as the end of the batch's pipe shows.
     pub(crate) fn resolve(&mut self) {
         self.resolved = true;
     }
@@ -266,7 +265,7 @@ impl Streams {
         };
         let diag = if diag { Some(pipe()?) } else { None };
         let streams = Streams { stdin, stdout: pipe()?, stderr: pipe()?, diag };
-        // Only our ends: the flag belongs to one end of a pipe, and the child shall find its own as any program would.
+        // Only our ends: the flag belongs to one end of a pipe, and the child expects ordinary streams.
         let ours = [
             Some(&streams.stdout.0),
             Some(&streams.stderr.0),
@@ -298,8 +297,8 @@ fn signal_bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// How many processes are started before the loop looks at anything else. A batch takes some milliseconds at most.
+/// How many processes are started before the loop turns to other events. A batch takes some milliseconds at most.
 pub(crate) const BATCH: usize = 32;
-/// Says which descriptor is a process's stream for diagnostics.
+/// Names the descriptor of a process's stream for diagnostics.
 const DIAG_VARIABLE: &str = "PHALANX_STDDIAG_FD";
 const SPARE_STACKS: usize = 4;

@@ -1,5 +1,5 @@
-//! A launcher that decides as little as possible: it starts what is asked for, passes output on, and reports the end
-//! when every process has exited and every stream has ended.
+//! A launcher that decides as little as possible: it starts the requested processes, passes output on, and reports the end when every process has
+//! exited and every stream has ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use phalanx_node::{Decide, Inherited, Running, Session, SessionOptions, StdinSou
 use phalanx_spec::{IofChannel, Rank};
 use phalanx_wire::{Nspace, ProcId, Text};
 
-/// What one process has said and how it ended.
+/// The output of one process and how it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) stdout: Vec<u8>,
@@ -39,14 +39,14 @@ impl Seen {
 type Answer = fn(ConnId, &[u8], &mut VecDeque<Effect>);
 type Greet = fn(ConnId, Option<PeerCred>, &mut VecDeque<Effect>);
 
-/// The decisions. Fields are what tests vary.
+/// The decisions. Tests vary the fields.
 #[derive(Default)]
 pub(crate) struct Script {
     pub(crate) window: usize,
     pub(crate) scratch: Option<String>,
     pub(crate) fails_at_control: bool,
     pub(crate) asked_first: bool,
-    /// What each process leaves to be removed as soon as it runs. Files are due when one of them has ended.
+    /// What each process registers for removal as soon as it runs. Files are due when one of the processes has ended.
     pub(crate) cleanup: Vec<(Text, Cleanup)>,
     pub(crate) cpus: Option<phalanx_topo::CpuSet>,
     /// Answers bytes of connections.
@@ -54,7 +54,7 @@ pub(crate) struct Script {
     pub(crate) opened: Option<Greet>,
     pub(crate) procs: BTreeMap<ProcId, Proc>,
     pub(crate) nspace: Option<Nspace>,
-    /// Bytes that the user has not taken, in order, and the credit to be given back for them.
+    /// Bytes that the user has not taken, in order, and the credit to return for them.
     pub(crate) owed: VecDeque<(ProcId, IofChannel, usize, usize)>,
     pub(crate) next_job: u32,
 }
@@ -137,7 +137,7 @@ impl Decide for Script {
                 if let Some(opened) = self.opened {
                     opened(conn, peer, effects);
                 }
-                // It does not say which of them it is.
+                // The connection does not identify its process.
                 for (proc, dir) in self.procs.keys().zip(self.scratch.iter().cycle()) {
                     effects.push_back(Effect::MakeScratch { path: format!("{dir}/{}", proc.rank.0).into() });
                 }
@@ -255,13 +255,13 @@ pub(crate) fn shell(procs: u32, script: &str) -> JobRequest {
     job(procs, &["sh", "-c", script])
 }
 
-/// Begins a launcher in this process.
+/// Starts a launcher in this process.
 pub(crate) fn begin() -> (Inherited, Session) {
     let inherited = Inherited::take().expect("to inherit");
     (inherited, Session::begin(&SessionOptions::default()).expect("a session"))
 }
 
-/// Runs a program against a node that `script` decides for, and ends the node.
+/// Runs a program against a node that `script` controls, and ends the node.
 pub(crate) fn with_node<T>(script: Script, program: impl AsyncFnOnce(&mut Running, SocketAddr) -> T) -> T {
     let (inherited, session) = begin();
     with_node_in(inherited, session, script, program)
@@ -296,7 +296,7 @@ pub(crate) fn with_node_in<T>(
     .expect("a loop")
 }
 
-/// Runs a job to its end, and tells what each process did, by rank.
+/// Runs a job to its end, and returns the result of each process, by rank.
 pub(crate) async fn run(running: &mut Running, job: JobRequest, stdin: StdinSource) -> Vec<Seen> {
     running.handle.submit(job, stdin).await.expect("to be there");
     let mut seen: BTreeMap<u32, Seen> = BTreeMap::new();

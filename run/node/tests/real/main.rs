@@ -1,7 +1,7 @@
 //! The daemon shell with real processes, sockets and files.
 //!
-//! A launcher must have one thread and owns all its children, so every scenario is a process of its own: this program
-//! runs itself once per scenario, and judges by the exit code. Scenarios wait for conditions, never for time to pass.
+//! A launcher must have one thread and owns all its children, so every scenario is a process of its own: this program runs itself once per scenario,
+//! and judges by the exit code. Scenarios wait for conditions, never for time to pass.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test without the harness that clippy knows")]
 
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const SCENARIO: &str = "PHALANX_NODE_SCENARIO";
-/// Far more than any of them needs on a busy machine.
+/// Far more than any scenario needs on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
     if let Some(name) = std::env::var_os(SCENARIO) {
         let mut known = scenarios::all().chain(scenarios::parts());
         let (_, run) = known.find(|(n, _)| name == *n).expect("a scenario of that name");
-        // The ranks must not take themselves for scenarios.
+        // Ranks must not inherit it, or they would run scenarios.
         launcher::forget_variable(SCENARIO);
         run();
         return ExitCode::SUCCESS;
@@ -34,14 +34,14 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// This program, to do one thing.
+/// This program, for one scenario or part.
 pub(crate) fn part(name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command.env(SCENARIO, name).stdin(Stdio::null());
     command
 }
 
-/// Waits for something that must become true.
+/// Waits until the condition is true.
 pub(crate) fn until(condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
@@ -50,7 +50,7 @@ pub(crate) fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// One scenario, in a process of its own.
+/// Runs one scenario in a process of its own.
 fn try_out(name: &str) -> Result<(), Failed> {
     let mut child = part(name).spawn().expect("to start ourselves");
     let began = Instant::now();

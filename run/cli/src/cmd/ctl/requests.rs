@@ -1,4 +1,4 @@
-//! `px ctl status` and `px ctl cancel`: requests that were given a name.
+//! `px ctl status` and `px ctl cancel`: requests with a name.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::failure::{EXIT_FAILURE, Failure};
 use crate::render::{value, words};
 use crate::tool;
 
-/// Exits with 0 if all that are shown have succeeded.
+/// Exits with 0 if all results shown are successes.
 pub(super) fn status(args: &RequestArgs) -> Result<u8, Failure> {
     let (tool, question) = server_of(args)?;
     let found = tool.query(&[question]).map_err(|error| {
@@ -43,14 +43,14 @@ pub(super) fn cancel(args: &RequestArgs) -> Result<u8, Failure> {
     super::super::print(&text)
 }
 
-/// The server that knows the request, and how it is asked for it.
+/// The server that knows the request, and the query for it.
 fn server_of(args: &RequestArgs) -> Result<(Tool, Query), Failure> {
     let qualifiers = vec![Info::new(keys::JOB_CTRL_ID, args.id.as_str())];
     let question = Query { keys: vec![names::REQUESTS.into()], qualifiers };
     Ok((tool::attach_to_who_answers(&args.server, question.clone())?, question))
 }
 
-/// What became of the ranks of each job.
+/// The results for the ranks of each job.
 fn results(request: &DataArray) -> Vec<(String, Told)> {
     let results = request.infos().filter(|info| info.key == *names::RESULT);
     let told = results.filter_map(|info| {

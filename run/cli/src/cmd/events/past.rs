@@ -1,4 +1,4 @@
-//! What has happened to jobs before `px events` began, as the server's journals have it.
+//! What happened to jobs before `px events` began, from the server's journals.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::tool;
 pub(super) struct Past {
     /// The oldest first.
     pub(super) happenings: Vec<DataArray>,
-    /// Everything up to this number was told.
+    /// Everything up to this number was listed.
     last: u64,
-    /// So many more are not known any more.
+    /// How many more the server has forgotten.
     omitted: u64,
 }
 
 impl Past {
-    /// `codes`: only what is told by these events; none: everything.
+    /// `codes`: only what these events report; empty: everything.
     pub(super) fn of(tool: &Tool, since: Duration, codes: &[Status]) -> Result<Past, Failure> {
         let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         let qualifiers = vec![Info::new(names::SINCE, since)];
@@ -41,7 +41,7 @@ impl Past {
         Ok(Past { happenings, last, omitted })
     }
 
-    /// Says that something is missing.
+    /// Notes if something is missing.
     pub(super) fn warn(&self, json: bool) {
         if self.omitted > 0 {
             let text = format!("{} more things have happened, which are not listed", self.omitted);
@@ -49,7 +49,7 @@ impl Past {
         }
     }
 
-    /// Whether an event tells what is among them.
+    /// Whether this event is one of them.
     pub(super) fn has(&self, event: &Event) -> bool {
         let number = event.info.find(names::NUMBER).and_then(Value::as_u64);
         number.is_some_and(|number| number <= self.last)

@@ -1,6 +1,6 @@
-//! What man pages say beside the table of options: examples, exit status, environment, files, related pages.
+//! The sections of man pages beside the table of options: examples, exit status, environment, files, related pages.
 
-/// A term and what it means.
+/// A term and its meaning.
 pub(super) type Row = (&'static str, &'static str);
 
 /// The sections of one page. Empty ones are left out.
@@ -21,7 +21,7 @@ pub(super) fn of(name: &str) -> Sections {
     PAGES.iter().find(|(page, _)| *page == name).map_or(TOOL, |(_, sections)| *sections)
 }
 
-/// A command that asks a server.
+/// A command that queries a server.
 const TOOL: Sections = Sections {
     examples: &[],
     signals: &[],
@@ -31,7 +31,7 @@ const TOOL: Sections = Sections {
     see_also: &["px", "px-run", "px-ps"],
 };
 
-/// A command that has something done to ranks.
+/// A command that acts on ranks.
 const STEER: Sections = Sections {
     exit_status: STEER_STATUS,
     see_also: &["px", "px-ctl", "px-kill", "px-wait", "px-ps"],

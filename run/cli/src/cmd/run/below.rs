@@ -1,4 +1,4 @@
-//! The jobs below the one that `px run` has started: those that its ranks have started, and so on. The command ends with the last of them.
+//! The descendants of the job that `px run` has started: jobs spawned by its ranks, and so on. The command ends with the last of them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::render::words;
 #[derive(Default)]
 pub(crate) struct Below {
     living: BTreeSet<Nspace>,
-    /// How the job above them has ended.
+    /// How the top job has ended.
     top: Option<JobEnd>,
-    /// What is left of its time limit, and that.
+    /// What is left of its time limit: the limit and the deadline.
     limit: Option<(Duration, Instant)>,
-    /// Of the first that has failed.
+    /// The exit code of the first that failed.
     exit_code: i32,
 }
 
@@ -36,14 +36,14 @@ impl Below {
         self.top.is_some()
     }
 
-    /// The job above has ended. It is handed back when nothing below it is left.
+    /// The top job has ended. Returns its end once no descendant is left.
     pub(crate) fn top_ended(&mut self, end: JobEnd, limit: Option<(Duration, Instant)>) -> Option<JobEnd> {
         self.top = Some(end);
         self.limit = limit;
         self.last()
     }
 
-    /// A job below has ended.
+    /// A descendant has ended.
     pub(crate) fn ended(&mut self, nspace: &Nspace) -> Option<JobEnd> {
         self.living.remove(nspace);
         self.last()
@@ -59,12 +59,12 @@ impl Below {
         self.exit_code
     }
 
-    /// When the time of all of them is over.
+    /// The deadline of all of them.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.limit.map(|(_, at)| at)
     }
 
-    /// That their time is over, once.
+    /// The message that their time is over, once.
     pub(crate) fn overdue(&mut self, now: Instant) -> Option<String> {
         let (limit, _) = self.limit.take_if(|(_, at)| *at <= now)?;
         self.fail(OVERDUE);
@@ -80,5 +80,5 @@ impl Below {
     }
 }
 
-/// As `timeout` exits.
+/// The exit code of `timeout`.
 const OVERDUE: i32 = 124;

@@ -1,7 +1,7 @@
-//! A job in a DVM that somebody else has started: we are a tool of its server, spawn the job, read its output and feed its input.
+//! A job in a DVM that is already running: px is a tool of its server, spawns the job, reads its output and feeds its input.
 //!
-//! The library calls us on its own thread. What it brings waits in a queue of bounded size for the user's side; when that is
-//! full the library waits, its server waits, and so in the end do the ranks. Calls that take their time have a thread each.
+//! The library calls us on its own thread. What it brings waits in a bounded queue for the user's side. When that is full, the library waits, then
+//! its server, and in the end the ranks. Calls that may take long have a thread each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -35,20 +35,20 @@ mod support;
 
 use support::Wanted;
 
-/// A job elsewhere, seen from here.
+/// A job in another process's DVM, seen from here.
 pub(crate) struct Far {
     tool: Arc<Tool>,
     shared: Arc<Shared>,
 }
 
-/// Between the threads of the library, of calls, and of the user.
+/// Shared by the threads of the library, of calls, and of the user.
 #[derive(Default)]
 struct Shared {
     state: Mutex<Received>,
-    /// Room in the queue, or the end of the job.
+    /// There is room in the queue, or the job has ended.
     changed: Condvar,
     news: Notify,
-    /// What comes is the rest.
+    /// Notified when `ending` is set.
     ending: Notify,
 }
 
@@ -58,28 +58,28 @@ struct Received {
     bytes: usize,
     /// How many reports were taken.
     taken: u64,
-    /// Requests are under way that must not wait for the queue to be read.
+    /// Pending requests that must not wait for the queue to be read.
     urgent: u32,
-    /// Nothing more comes of the server.
+    /// Nothing more comes from the server.
     over: bool,
     /// The job that we run.
     top: Option<Nspace>,
-    /// Its end was told, and the report of it comes, whatever the server does.
+    /// Its end is known, and the report of it will come, whatever the server does.
     concluding: bool,
-    /// What the server has said before the job ran.
+    /// Messages of the server before the job ran.
     said: String,
     running: bool,
-    /// Those of ranks, where output is to name them.
+    /// Pids of ranks, if output is to be tagged with them.
     pids: BTreeMap<ProcId, u32>,
-    /// The ends of jobs, with what was told of them.
+    /// Jobs that have ended, with the contents of the event.
     ends: Vec<(Nspace, Vec<Info>)>,
-    /// What comes is the rest of the job's output.
+    /// Only the rest of the job's output follows.
     ending: bool,
-    /// The signal by which the user has asked for the end.
+    /// The signal by which the user has requested the end.
     asked_to_end: Option<i32>,
 }
 
-/// Where the job would go that nobody starts.
+/// Where the ranks would go, without starting the job.
 pub(crate) fn dry_run(run: &Run, server: &ServerArgs) -> Result<Placed, Failure> {
     let tool = tool::attach(server)?;
     if let Some(error) = Wanted::of(run).lacking(&tool) {
@@ -88,7 +88,7 @@ pub(crate) fn dry_run(run: &Run, server: &ServerArgs) -> Result<Placed, Failure>
     map::of_wish(&tool, &run.request).map_err(|error| Failure::told(&error))
 }
 
-/// From the connection to the exit code.
+/// Runs the job, from the connection to the exit code.
 pub(crate) async fn job(
     run: &Run,
     server: &ServerArgs,
@@ -138,7 +138,7 @@ impl Far {
         Ok(Far { tool: Arc::new(tool), shared })
     }
 
-    /// Has the job started, and its end told. Ends with the process at the latest.
+    /// Starts the job and waits for its end, on a thread that ends with the process at the latest.
     fn begin(&self, run: &Run) {
         let (mut job, apps) = run.request.to_spawn();
         job.push(Info::new(keys::NOTIFY_COMPLETION, true));
@@ -177,7 +177,7 @@ impl Far {
                 });
             }
             if let Some(told) = shared.wait_for_end(&nspace) {
-                // Asked with the lock held, the answer could not pass the library's thread, which wants it, too.
+                // Read here and not while holding the lock: the library's thread needs the lock, too.
                 let asked_to_end = shared.asked_to_end();
                 let limit = limit.map(|limit| (limit, over_at.is_some_and(|at| Instant::now() >= at)));
                 let end = ending::of(&tool, &nspace, &told, limit, asked_to_end);
@@ -186,7 +186,7 @@ impl Far {
         });
     }
 
-    /// The first report is that of the job's name, unless so much else comes before it that it cannot be kept.
+    /// The first report is the job's name, unless too much else comes before it.
     pub(crate) async fn recv(&self) -> Option<Report> {
         loop {
             {
@@ -211,7 +211,7 @@ impl Far {
         }
     }
 
-    /// Until the job is about to end.
+    /// Waits until the job is about to end.
     pub(crate) async fn ending(&self) {
         while !self.shared.state().ending {
             self.shared.ending.notified().await;
@@ -253,7 +253,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room, unless something must get through to the server that this thread serves as well.
+    /// Waits for room, unless an urgent request needs this thread, which also serves the connection to the server.
     fn push(&self, report: Report) {
         let full = |state: &mut Received| state.bytes >= MOST_WAITING && state.urgent == 0 && !state.over;
         let mut state = self.changed.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner);
@@ -263,7 +263,7 @@ impl Shared {
         self.news.notify_one();
     }
 
-    /// What the server says: before the job runs, it may be why it does not.
+    /// A message of the server. Before the job runs, it may be the reason why it does not.
     fn said(&self, text: &str) {
         if self.state().running {
             return self.push(Report::Note { nspace: None, text: text.trim_end().to_owned() });
@@ -274,12 +274,12 @@ impl Shared {
         }
     }
 
-    /// The signal by which the user has asked for the end.
+    /// The signal by which the user has requested the end.
     fn asked_to_end(&self) -> Option<i32> {
         self.state().asked_to_end
     }
 
-    /// Nothing more is known that was not told.
+    /// Everything that is known has been reported.
     fn told_all(&self) {
         self.state().concluding = false;
         self.news.notify_one();
@@ -298,7 +298,7 @@ impl Shared {
             state.bytes += size(&note);
             state.reports.push_front(note);
         }
-        // Its first output may be here already, and is tagged by the job's name.
+        // Its first output may be here already, and is tagged with the job's name.
         state.reports.push_front(report);
         drop(state);
         self.news.notify_one();
@@ -313,7 +313,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// None: nobody can tell any more.
+    /// None: the server is lost.
     fn wait_for_end(&self, nspace: &Nspace) -> Option<Vec<Info>> {
         let waits =
             |state: &mut Received| !state.over && !state.ends.iter().any(|(ended, _)| ended == nspace);
@@ -321,7 +321,7 @@ impl Shared {
         state.ends.iter().find(|(ended, _)| ended == nspace).map(|(_, told)| told.clone())
     }
 
-    /// Waits until another job has ended, for a while. `false`: nobody can tell any more.
+    /// Waits until another job has ended, for a while. `false`: the server is lost.
     fn wait_for_another_end(&self, longest: Duration) -> bool {
         let state = self.state();
         let before = state.ends.len();

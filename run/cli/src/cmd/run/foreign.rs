@@ -1,4 +1,4 @@
-//! Programs whose ranks would not notice that they were launched together: told what they need, or refused, before they run.
+//! Programs with ranks that would not notice that they were launched together: given what they need, or refused, before they run.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,8 +11,8 @@ use phalanx_wire::Text;
 use crate::failure::Failure;
 use crate::resolve::{Here, Run};
 
-/// Refuses programs of an MPI library without a PMIx client; where there is but one rank that is a remark only. Intel's
-/// library wants to be told which PMIx library to load; all programs are told, unless the user has done that.
+/// Refuses programs of an MPI library without a PMIx client; for a single rank that is only a note. Intel MPI needs the name of the PMIx library to
+/// load: all programs get its variable, unless the user has set it.
 pub(crate) fn prepare(run: &mut Run, here: &Here) -> Result<Option<String>, Failure> {
     let is_alone = matches!(run.request.apps.as_slice(), [AppSpec { procs: Some(1), .. }]);
     let mut remark = None;
@@ -45,8 +45,7 @@ pub(crate) fn prepare(run: &mut Run, here: &Here) -> Result<Option<String>, Fail
     Ok(remark)
 }
 
-/// What is to be said of a job that ended well, and whose ranks have loaded MPI, if none of them has connected: its results may be
-/// those of many small jobs.
+/// A note on a job that ended well and has loaded MPI, but has no rank that connected: its results may be those of many small jobs.
 pub(super) fn remark(run: &Run, end: &JobEnd) -> Option<String> {
     let ranks = end.procs.len();
     if end.connected || end.verdict != JobVerdict::Success || ranks < 2 {
@@ -64,7 +63,7 @@ pub(super) fn remark(run: &Run, end: &JobEnd) -> Option<String> {
     ))
 }
 
-/// Intel's library goes by the variable; MPICH's, by how it was built.
+/// Intel MPI depends on the variable, MPICH on how it was built.
 fn advice_on_mpich(run: &Run) -> String {
     let mut values = run.request.apps.iter().filter_map(|app| {
         let env = Environment { job: &run.request.env, app: &app.env };
@@ -76,7 +75,7 @@ fn advice_on_mpich(run: &Run) -> String {
     )
 }
 
-/// The library that was installed with this `px`.
+/// The library installed with this `px`.
 fn beside_px() -> Option<PathBuf> {
     let px = std::env::current_exe().ok()?.canonicalize().ok()?;
     Some(px.parent()?.parent()?.join("lib").join(LIBPMIX)).filter(|library| library.is_file())

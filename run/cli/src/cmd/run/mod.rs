@@ -1,4 +1,4 @@
-//! `px run`: starts a node in this process, asks it for the job, and is the user's side of it until the job has ended.
+//! `px run`: starts a node in this process, submits the job to it, and is the user's side of it until the job has ended.
 
 mod below;
 mod far;
@@ -28,7 +28,7 @@ use report::ExitReport;
 use runner::{JobReports, Runner};
 use user::User;
 
-/// Runs a job, or shows what would be run. The result is px's exit code.
+/// Runs a job, or shows what would be run. Returns px's exit code.
 pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     if background::is_here() {
         background::enter()?;
@@ -60,7 +60,7 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
         log::start(Some("debug"));
     }
     let report = run.report.as_deref().map(ExitReport::to).transpose()?;
-    // Held until px ends: whoever reads it sees no end before.
+    // Held until px ends: its reader sees no end before.
     let _pipe = output::open_pipe(&run.output)?;
     let keep = if run.detach { Some(Keep::open(&run)?) } else { None };
     let mut keep = keep.map(Rc::new);
@@ -109,7 +109,7 @@ async fn job(
     let handle = running.handle.clone();
     let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the job").because(gone);
     if keep.is_some() {
-        // Whoever reads the job's name looks for it at once.
+        // A reader of the job's name looks for the job at once.
         handle.announce().await.map_err(|error| super::unfindable("cannot start the job", &error))?;
     }
     handle.submit(run.request.clone(), run.stdin.clone()).await.map_err(gone)?;
@@ -120,7 +120,7 @@ async fn job(
     let end = user.follow(&mut JobReports::Node(&mut running.reports), &mut signals).await;
     let code = user.conclude(end, &mut signals).await;
 
-    // Whatever is left of the job is to be gone when px is.
+    // Nothing of the job may be left when px has ended.
     if handle.shutdown().await.is_ok() {
         while running.reports.recv().await.is_some() {}
     }

@@ -1,4 +1,4 @@
-//! `--dry-run`: the map as the node or the running DVM would make it, and nothing started; and `--display`.
+//! `--dry-run`: shows the map that the node or the running DVM would make, and starts nothing; and `--display`.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
     crate::cmd::print(&show(&display, &nodes, &map, &run.request, run.voice.json))
 }
 
-/// As a DVM of its own would place the job, as far as that can be known without one.
+/// As a DVM of its own would place the job, as far as that is known without starting one.
 fn without_dvm(run: &Run, here: &Here) -> Result<Placed, Failure> {
     let topology = match run.topology_root.as_path() {
         root if root.as_os_str() == "/" => Machine::read()?.topology,
@@ -47,7 +47,7 @@ fn without_dvm(run: &Run, here: &Here) -> Result<Placed, Failure> {
     Ok(Placed { nodes, map })
 }
 
-/// What a DVM would know, if all its hosts were alike.
+/// The nodes of a DVM, assuming that all its hosts are alike.
 fn nodes(hosts: &Hosts, here: &Here, topology: &Arc<Topology>) -> Vec<NodeResources> {
     let own = NodeResources {
         slots: hosts.slots,
@@ -77,7 +77,7 @@ fn make(request: &JobRequest, nodes: &[NodeResources]) -> Result<JobMap, Failure
     Ok(map)
 }
 
-/// What `--display` asks for, in its order; sections of text stand apart by an empty line.
+/// The parts that `--display` lists, in its order; parts in text are separated by an empty line.
 pub(crate) fn show(
     display: &[Display],
     nodes: &[NodeResources],

@@ -13,7 +13,7 @@ pub(crate) enum ExitReport {
     /// `-`
     StandardOutput,
     File(PathBuf),
-    /// Open from the beginning: a pipe that nobody reads would stop px at the end.
+    /// Open from the beginning: a pipe without a reader would stop px at the end.
     Outlet(PathBuf, Outlet),
 }
 
@@ -29,7 +29,7 @@ impl ExitReport {
         }
     }
 
-    /// Not standard output, which is written with what the ranks have written.
+    /// Does nothing for standard output, which is written together with the ranks' output.
     pub(crate) fn write(self, text: &str, patience: Duration) -> Result<(), Failure> {
         let (path, written) = match self {
             ExitReport::StandardOutput => return Ok(()),

@@ -1,4 +1,4 @@
-//! Who runs the job: a node in this process, or a server that we are a tool of. The user's side is the same for both.
+//! The runner of the job: a node in this process, or a server that px is a tool of. The user's side is the same for both.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use phalanx_wire::Nspace;
 
 use crate::cmd::run::far::Far;
 
-/// Whom the job is given to, and what can be done to it there.
+/// The runner of the job, and the actions on it.
 pub(crate) enum Runner {
     Node(Handle),
     Server(Arc<Far>),
 }
 
-/// What is told of it.
+/// The reports of the runner.
 pub(crate) enum JobReports<'a> {
     Node(&'a mut Reports),
     Server(&'a Far),
 }
 
 impl Runner {
-    /// Whoever is gone has no job.
+    /// A runner that is gone has no job to act on.
     pub(crate) async fn control(&self, nspace: &Nspace, action: Control) {
         match self {
             Runner::Node(handle) => drop(handle.control(nspace, action).await),
@@ -29,14 +29,14 @@ impl Runner {
         }
     }
 
-    /// If the job has not begun, it is not wanted any more.
+    /// Withdraws the job if it has not begun.
     pub(crate) async fn withdraw(&self) {
         if let Runner::Node(handle) = self {
             let _ = handle.withdraw().await;
         }
     }
 
-    /// Until the job is about to end, even while its reports are not taken.
+    /// Waits until the job is about to end, even while its reports are not taken.
     pub(crate) async fn ending(&self, nspace: &Nspace) {
         match self {
             Runner::Node(handle) => handle.ending(nspace).await,
@@ -44,11 +44,11 @@ impl Runner {
         }
     }
 
-    /// Until what was asked for has been carried out; then this process may be stopped.
+    /// Waits until all requests were carried out; then this process may be stopped.
     pub(crate) async fn stand_still(&self) {
         match self {
             Runner::Node(handle) => drop(handle.stand_still().await),
-            // Each request is answered before the next.
+            // Each request is answered before the next one.
             Runner::Server(_) => {}
         }
     }
@@ -62,7 +62,7 @@ impl JobReports<'_> {
         }
     }
 
-    /// Why there are no more news.
+    /// Why there are no more reports.
     pub(crate) fn loss(&self) -> &'static str {
         match self {
             JobReports::Node(_) => "the node stopped before the job had ended",

@@ -1,13 +1,13 @@
-//! The status line: on a terminal, while something takes long, what it is and how far it has come.
+//! The status line: on a terminal, shows what takes long and how far it has come.
 
 use std::time::{Duration, Instant};
 
 use crate::output::Output;
 
-/// What is being waited for, and whether the terminal says so.
+/// The progress of the current phase, and whether the line is on the terminal.
 #[derive(Debug)]
 pub(crate) struct Status {
-    /// There is a person to tell.
+    /// A user is watching.
     wanted: bool,
     phase: Option<Phase>,
     shown: bool,
@@ -19,7 +19,7 @@ struct Phase {
     done: u32,
     of: u32,
     what: &'static str,
-    /// When there is reason to say something.
+    /// When to show the line.
     due: Instant,
 }
 
@@ -28,7 +28,7 @@ impl Status {
         Status { wanted, phase: None, shown: false }
     }
 
-    /// Something has come further; it is over when all is done.
+    /// A phase has come further; it is over when all is done.
     pub(crate) fn progress(
         &mut self,
         now: Instant,
@@ -46,7 +46,7 @@ impl Status {
         self.tick(now, output);
     }
 
-    /// The ranks have something to say: that is news enough for a while.
+    /// Removes the line for output of the ranks, and holds it back for a while.
     pub(crate) fn make_way(&mut self, now: Instant, output: &mut Output) {
         self.clear(output);
         if let Some(phase) = &mut self.phase {
@@ -54,7 +54,7 @@ impl Status {
         }
     }
 
-    /// Shows the line if it is time.
+    /// Shows the line if it is due.
     pub(crate) fn tick(&mut self, now: Instant, output: &mut Output) {
         if let Some(phase) = self.phase.as_ref().filter(|phase| phase.due <= now && !self.shown) {
             output.say_over(&format!("px: {} {} of {} {}", phase.name, phase.done, phase.of, phase.what));
@@ -62,18 +62,18 @@ impl Status {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn clear(&mut self, output: &mut Output) {
         if std::mem::take(&mut self.shown) {
             output.say_over("\r\x1b[K");
         }
     }
 
-    /// When [`Status::tick`] is wanted.
+    /// When [`Status::tick`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.phase.as_ref().filter(|_| !self.shown).map(|phase| phase.due)
     }
 }
 
-/// What is done within this time needs no words.
+/// Phases shorter than this are not shown.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
-//! The user's side of one job: shows what the ranks write, hands signals on, and tells how it ended.
+//! The user's side of one job: shows the ranks' output, passes on signals, and prints how the job ended.
 //!
-//! Reports are asked for only when there is room for what they bring: that is what slows ranks down when nobody reads
-//! their output.
+//! Reports are taken only when there is room for what they bring: that is what slows ranks down when their output is not read.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -34,33 +33,33 @@ use crate::resolve::Run;
 pub(crate) struct User<'a> {
     run: &'a Run,
     runner: Runner,
-    /// Where the output is kept, if the terminal does not wait for it.
+    /// The files that keep the output, if the job is detached.
     keep: Option<Rc<Keep>>,
     keepalive: Keepalive<'a>,
     output: Output,
     status: Status,
     nspace: Option<Nspace>,
-    /// Jobs that the job has started, and those that they have, as long as they live.
+    /// Living descendants of the job.
     below: Below,
     /// How often we were asked to end the job.
     asked_to_end: u32,
-    /// Since when the job is about to end: from then on, readers of output are not waited for without end.
+    /// Since when the job is about to end: from then on, waiting for readers of output is limited.
     ending: Option<Instant>,
-    /// What is to be done to the job as soon as it has a name.
+    /// The action to apply as soon as the job has a name.
     postponed: Option<Control>,
-    /// What the runtime has remarked.
+    /// Notes of the runtime that were shown.
     noted: BTreeSet<String>,
-    /// What px exits with because it cannot write any more.
+    /// The exit code for the case that px cannot write any more.
     unwritable: Option<u8>,
-    /// Something went wrong that the job knows nothing of.
+    /// An error occurred that the job knows nothing of.
     trouble: bool,
-    /// One has come below a job that is to end.
+    /// A descendant has appeared after the end was requested.
     late_below: bool,
-    /// The job was to go on without the terminal, and nobody would find it.
+    /// The job was to go on without the terminal, but could not be found there.
     unfindable: bool,
-    /// The job that has ended the rank which has started us.
+    /// The outer job that has ended the rank that started us.
     outer: Option<Nspace>,
-    /// A person was there at the beginning.
+    /// A user was watching at the beginning.
     on_terminal: bool,
     report: Option<ExitReport>,
 }
@@ -105,7 +104,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// Until the job has ended, or the node is gone.
+    /// Runs until the job has ended, or the node is gone.
     pub(crate) async fn follow(
         &mut self,
         reports: &mut JobReports<'_>,
@@ -166,7 +165,7 @@ impl<'a> User<'a> {
             Report::Starting { done, of } => {
                 self.status.progress(now, "starting", (done, of, "daemons"), &mut self.output);
             }
-            // Its job is told of the one or the other.
+            // The job gets a report of its own in either case.
             Report::Ready | Report::NotReady { .. } => {}
             Report::Refused { error, .. } if self.asked_to_end > 0 => return Err(self.not_started(&error)),
             Report::Refused { error, .. } => return Err(Failure::told(&error)),
@@ -189,7 +188,7 @@ impl<'a> User<'a> {
                 self.file_trouble();
             }
             Report::Note { text, .. } => self.note_once(text),
-            // Comes another way, past the reports.
+            // Arrives another way, past the reports.
             Report::Ending { .. } => {}
             Report::Spawned { nspace, placed, parent, info, elsewhere } => {
                 if parent.is_some() && (parent == self.nspace || self.below.has(parent.as_ref())) {
@@ -207,7 +206,7 @@ impl<'a> User<'a> {
                 let well = end.exit_code == 0 && self.asked_to_end == 0;
                 let end = self.below.top_ended(*end, left);
                 if end.is_none() && well {
-                    // The others go on, and their output with them.
+                    // The descendants go on, and so does their output.
                     self.ending = None;
                 }
                 return Ok(end);
@@ -224,14 +223,14 @@ impl<'a> User<'a> {
         Ok(None)
     }
 
-    /// A job that ours has started has ended. One that did not start is its parent's affair, which was told.
+    /// A descendant has ended. One that did not start concerns only its parent, which knows.
     fn tell_of_below(&mut self, end: &JobEnd) {
         let told = match &end.verdict {
             JobVerdict::Success | JobVerdict::NotStarted { .. } | JobVerdict::DvmStopped { .. } => return,
-            // The user has asked for it, and hears of the job that he knows.
+            // The user has requested it, and gets the message for the top job.
             JobVerdict::Cancelled { .. } if !self.below.is_top_over() => return,
             JobVerdict::ParentEnded { .. } => false,
-            // Its family does as it likes with it.
+            // Jobs of the same family may end it.
             JobVerdict::Killed { by, .. } => !self.is_of_family(&by.nspace),
             _ => true,
         };
@@ -267,7 +266,7 @@ impl<'a> User<'a> {
         if let (true, Some((nspace, ranks))) = (runs, job)
             && keep.let_go(nspace, ranks, self.run.voice.json).is_err()
         {
-            // Told in the end, in place of a signal that nobody has sent.
+            // Reported at the end, in place of a signal that was never sent.
             self.unwritable = Some(EXIT_FAILURE);
             self.unfindable = true;
         }
@@ -291,14 +290,14 @@ impl<'a> User<'a> {
         self.nspace = Some(nspace);
     }
 
-    /// A remark that is no error.
+    /// Shows a note, unless px is quiet.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.run.voice.quiet {
             self.say(&hint::note(text, self.run.voice.json));
         }
     }
 
-    /// What is so of one job is so of the next that its ranks start: it is said once.
+    /// A note often holds for every further job that the ranks start: it is shown once.
     fn note_once(&mut self, text: String) {
         if !self.noted.contains(&text) {
             self.note(&text);
@@ -331,7 +330,7 @@ impl<'a> User<'a> {
             }
             SignalEvent::Hangup => self.end_job(SIGHUP).await,
             SignalEvent::Quit => self.end_job(SIGQUIT).await,
-            // Before the job has a name its ranks cannot be stopped; with them, we are as soon as it has.
+            // Before the job has a name its ranks cannot be stopped; both they and we are stopped as soon as it has.
             SignalEvent::Suspend if self.nspace.is_none() => self.postponed = Some(Control::Suspend),
             SignalEvent::Suspend => self.suspend().await,
             SignalEvent::Resume => self.control(Control::Resume).await,
@@ -340,17 +339,17 @@ impl<'a> User<'a> {
         }
     }
 
-    /// The ranks first, then ourselves.
+    /// Stops the ranks first, then ourselves.
     async fn suspend(&mut self) {
         self.control(Control::Suspend).await;
-        // Comes after the ranks have been stopped: requests are carried out in order.
+        // Returns after the ranks have been stopped: requests are carried out in order.
         self.runner.stand_still().await;
         if let Err(error) = stop_self() {
             self.note(&format!("cannot stop: {error}"));
         }
     }
 
-    /// The first time orderly, then at once.
+    /// Ends the job orderly the first time, then at once.
     async fn end_job(&mut self, signal: i32) {
         self.asked_to_end += 1;
         self.on_ending();
@@ -365,7 +364,7 @@ impl<'a> User<'a> {
         if self.asked_to_end > 1 { Control::Kill } else { Control::Terminate { signal } }
     }
 
-    /// What comes now is the rest.
+    /// From now on, only the rest of the output follows.
     fn on_ending(&mut self) {
         if self.ending.is_none() {
             self.ending = Some(Instant::now());
@@ -373,7 +372,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// How long a reader may take nothing of the rest: as long as the ranks have to end, and hardly at all if that is too long.
+    /// How long a reader may take nothing of the rest: as long as the ranks have to end, but only briefly after a second request to end.
     fn patience(&self) -> Duration {
         let grace = self.run.request.kill_after.unwrap_or_else(|| Limits::default().kill_grace);
         if self.asked_to_end > 1 { grace.min(AT_ONCE) } else { grace }
@@ -401,7 +400,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// The user has changed his mind before the job had begun.
+    /// The user has ended the job before it had begun.
     fn not_started(&self, why: &str) -> Failure {
         let signal = match self.postponed {
             Some(Control::Terminate { signal }) => signal,
@@ -426,7 +425,7 @@ impl<'a> User<'a> {
             return keep.cannot_go_on(&error);
         }
         let gone = error.kind() == ErrorKind::BrokenPipe;
-        // A terminal that was hung up is one no more; SIGHUP comes to those that are in its foreground.
+        // A hung-up terminal is not a terminal any more; SIGHUP only reaches its foreground processes.
         let hung_up = self.on_terminal && error.raw_os_error() == Some(Errno::IO.raw_os_error());
         self.unwritable.get_or_insert(match (gone, hung_up) {
             (true, _) => EXIT_SIGPIPE,
@@ -439,7 +438,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// Shows what is left, says how it ended, and returns the exit code.
+    /// Shows what is left, prints how the job ended, and returns the exit code.
     pub(crate) async fn conclude(
         mut self,
         end: Result<JobEnd, Failure>,
@@ -464,7 +463,7 @@ impl<'a> User<'a> {
         end.map(|_| self.unwritable.unwrap_or(code))
     }
 
-    /// The signal by which an outer job has ended it is nobody's wish.
+    /// If an outer job has ended this one by a signal, the user did not request it.
     fn of_outer(&mut self, mut end: JobEnd) -> JobEnd {
         if matches!(end.verdict, JobVerdict::Cancelled { signal: SIGTERM })
             && let Some(parent) = self.outer.take()
@@ -474,14 +473,14 @@ impl<'a> User<'a> {
         end
     }
 
-    /// Until all is written, or whoever has not read it is given up.
+    /// Waits until everything is written, or its readers were given up.
     async fn write_rest(&mut self, signals: &mut Signals) {
         self.output.make_room();
         while !self.output.is_empty() {
             let impatient = self.ending.and_then(|since| self.output.patience_over(since, self.patience()));
             tokio::select! {
                 biased;
-                // Whoever does not want to read the rest need not.
+                // A signal to end also means that the rest is not wanted.
                 signal = signals.next() => if signal.is_wish_to_end() {
                     self.give_up_readers(Duration::ZERO);
                 },
@@ -493,7 +492,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// What was written to no avail, if anything.
+    /// Reports output that could not be delivered, if any.
     fn say_undelivered(&mut self) -> bool {
         let bytes = self.output.undelivered();
         if bytes == 0 {
@@ -510,7 +509,7 @@ impl<'a> User<'a> {
         true
     }
 
-    /// Says how the job ended, unless it was because nobody reads what is said.
+    /// Prints how the job ended, unless the reason is that its messages have no reader.
     fn tell(&mut self, end: &JobEnd) -> u8 {
         let voice = self.run.voice;
         let silent = self.unwritable.is_some();
@@ -537,7 +536,7 @@ impl<'a> User<'a> {
         let code = if end.exit_code == 0 { self.below.exit_code() } else { end.exit_code };
         match code {
             0 => 0,
-            // A code is a byte; what is no success must not look like one.
+            // A code is one byte; a failure must not look like success.
             code => u8::try_from(code & 0xff).ok().filter(|code| *code != 0).unwrap_or(1),
         }
     }
@@ -567,7 +566,7 @@ pub(crate) fn hosts(placed: &Placed) -> Vec<Arc<str>> {
     placed.map.procs.iter().map(host).collect()
 }
 
-/// Until the job is about to end. Without a name it is not.
+/// Waits until the job is about to end; a job without a name never is.
 async fn ending(runner: &Runner, job: Option<&Nspace>) {
     match job {
         Some(nspace) => runner.ending(nspace).await,
@@ -582,9 +581,9 @@ async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
-/// Who asks for the end twice does not want to wait.
+/// A second request to end means that the user does not want to wait.
 const AT_ONCE: Duration = Duration::from_millis(500);
-/// Remarks that are remembered, so that they are made once.
+/// How many notes are remembered, so that each is shown once.
 const MOST_NOTED: usize = 64;
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;

@@ -4,7 +4,7 @@ use super::*;
 use crate::args::split;
 use crate::resolve;
 
-/// On n1, with this environment.
+/// On host n1, with this environment.
 fn here(env: &[(&str, &str)]) -> Here {
     Here {
         env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -260,7 +260,7 @@ fn batch_systems_have_agents_of_their_own() {
     );
     assert!(own.env.contains(&"SLURM_NTASKS_PER_NODE=2".into()));
 
-    // Without its command there is ssh.
+    // Without srun, ssh is used.
     let hosts = hosts_at(&here(&SLURM), "prog");
     assert_eq!(hosts.fleet.agents.len(), 2);
     assert!(argv(&hosts.fleet.agents[0]).starts_with("ssh "));

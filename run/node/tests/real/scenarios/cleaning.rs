@@ -36,7 +36,7 @@ pub(super) const ALL: &[Scenario] = &[
 
 pub(super) const PARTS: &[Scenario] = &[("launcher_that_waits", launcher_that_waits)];
 
-/// Tells its session directory, and the pids of its rank and of what that has started, then waits for ever.
+/// Prints its session directory, and the pids of its rank and of the rank's descendants, then waits for ever.
 fn launcher_that_waits() {
     let (inherited, session) = begin();
     let dir = session.dir().to_owned();
@@ -45,14 +45,14 @@ fn launcher_that_waits() {
     let segment = std::env::var("SEGMENT").map(|path| (Text::from(path), Cleanup::File));
     let all = Cleanup::Directory(DirectoryRules { recursive: true, ..DirectoryRules::default() });
     let segments = std::env::var("SEGMENTS").map(|path| (Text::from(path), all));
-    // The journal of these makes the directory.
+    // Its registration in the journal makes the directory.
     let nothing = ("/nowhere/at all".into(), Cleanup::File);
     let cleanup = segment.into_iter().chain(segments).chain([nothing]).collect();
     let asked = std::env::var("ASKED").ok();
     let script = Script { cleanup, asked_first: asked.is_some(), ..Script::default() };
     with_node_in(inherited, session, script, async |node, _| {
-        // One child in the group, one that left it, one that left it and has lost its parent.
-        // The shell has something to say about the end of its children, and nobody reads it then.
+        // One child in the group, one that left it, one that left it and has lost its parent. The shell prints a message at the end of its children,
+        // when its output has no reader.
         let trap = asked.map(|path| format!("exec 2>/dev/null; trap 'sleep 0.1; echo >{path}; exit' TERM; "));
         let end = if trap.is_some() { "sleep 1000" } else { "exec sleep 1000" };
         let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
@@ -108,12 +108,12 @@ impl Waiting {
     }
 }
 
-/// The name of the directory is that of the lock file, and what only the file's owner can read there.
+/// The lock file. The directory's name is that of the lock file plus a secret that only the file's owner can read there.
 fn lock_of(dir: &Path) -> PathBuf {
     dir.with_extension("lock")
 }
 
-/// Whether there is no such process, or only what nobody has asked for yet.
+/// Whether there is no such process, or only a zombie.
 fn is_gone(pid: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
@@ -128,7 +128,7 @@ fn an_orderly_end_leaves_nothing() {
     let script = Script { scratch: Some(scratch.to_str().unwrap().to_owned()), ..Script::default() };
     with_node_in(inherited, session, script, async |node, address| {
         assert!(!dir.exists());
-        // Whoever connects may use the directories of the ranks.
+        // A client that connects may use the directories of the ranks.
         let scratch_text = scratch.to_str().unwrap();
         let connect = connect_and_wait_for(address, scratch_text) + &format!("; ls -ld {scratch_text}/$RANK");
         let seen = run(node, shell(2, &connect), StdinSource::Empty).await;
@@ -164,7 +164,7 @@ fn a_killed_launcher_leaves_nothing() {
     assert!(!segment.exists() && !segments.exists() && place.path().join("precious").exists());
 }
 
-/// And may do something about it.
+/// And may react to it.
 fn some_are_asked_to_end_when_their_launcher_is_killed() {
     let place = tempfile::tempdir().unwrap();
     let asked = place.path().join("asked");
@@ -216,7 +216,7 @@ fn leftovers_of_the_dead_are_swept() {
     let elsewhere = tempfile::NamedTempFile::new().unwrap();
     std::fs::remove_file(&link.1).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), &link.1).unwrap();
-    // Something else has the directory's name by now, or it leads elsewhere.
+    // Another file has the directory's name by now, or a link leads elsewhere.
     let replaced = leave(format!("px.{me}.6.replaced.x"));
     std::fs::write(&replaced.1, "abcdefghijkl\n1\n").unwrap();
     let led_astray = leave(format!("px.{me}.7.led-astray.x"));
@@ -246,7 +246,7 @@ fn leftovers_of_the_dead_are_swept() {
     assert!(elsewhere.path().exists());
 }
 
-/// Only once it is there can anybody but its owner read its name, and then it is too late.
+/// Others can read the name only once the directory exists, and then it is too late.
 fn the_name_of_the_directory_cannot_be_guessed() {
     let tmp = tempfile::tempdir().unwrap();
     let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
@@ -262,7 +262,7 @@ fn the_name_of_the_directory_cannot_be_guessed() {
     assert_eq!(names().count(), 0);
 }
 
-/// Somebody has guessed it all the same, and waits there.
+/// Another user has guessed the name all the same, and has put something there.
 fn a_directory_that_is_already_there_is_not_used() {
     let victim = tempfile::tempdir().unwrap();
     std::fs::write(victim.path().join("precious"), "x").unwrap();
@@ -283,7 +283,7 @@ fn a_directory_that_is_already_there_is_not_used() {
     std::fs::remove_file(dir).unwrap();
 }
 
-/// When the launcher and its warden were both killed.
+/// After the launcher and its warden were both killed.
 fn the_next_launcher_finishes_what_is_left() {
     let tmp = tempfile::tempdir().unwrap();
     let mut waiting = start_waiting(crate::part("launcher_that_waits").env("TMPDIR", tmp.path()));
@@ -298,9 +298,9 @@ fn the_next_launcher_finishes_what_is_left() {
     kill_process(warden, Signal::KILL).unwrap();
     kill_process(waiting.pid(), Signal::KILL).unwrap();
     waiting.child.wait().unwrap();
-    // The lock is the warden's, too, and whoever was killed may need a moment to die. A launcher looks for leftovers once.
+    // The warden holds the lock, too, and killed processes may need a moment to die. A launcher looks for leftovers once.
     until(|| is_gone(warden.as_raw_pid()));
-    // Those that were not the launcher's own children are still there.
+    // Descendants that were not the launcher's own children are still there.
     assert!(waiting.dir.join("a file").exists() && waiting.pids.iter().any(|pid| !is_gone(*pid)));
 
     let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };

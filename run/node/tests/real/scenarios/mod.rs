@@ -1,4 +1,4 @@
-//! What is tried.
+//! The scenarios.
 
 mod cleaning;
 mod sockets;
@@ -6,7 +6,7 @@ mod starting;
 mod streams;
 mod surroundings;
 
-/// One thing to try, in a process of its own.
+/// One test, run in a process of its own.
 pub(crate) type Scenario = (&'static str, fn());
 
 pub(crate) fn all() -> impl Iterator<Item = Scenario> {
@@ -16,7 +16,7 @@ pub(crate) fn all() -> impl Iterator<Item = Scenario> {
         .copied()
 }
 
-/// Programs that scenarios start beside themselves.
+/// Programs that scenarios start as processes of their own.
 pub(crate) fn parts() -> impl Iterator<Item = Scenario> {
     [cleaning::PARTS, surroundings::PARTS].into_iter().flatten().copied()
 }

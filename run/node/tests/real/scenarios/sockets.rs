@@ -1,4 +1,4 @@
-//! PMIx connections: who is there, whole frames, peers that do not read.
+//! PMIx connections: identities of peers, whole frames, peers that do not read.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -33,7 +33,7 @@ trait Stream: Read + Write {}
 
 impl<T: Read + Write> Stream for T {}
 
-/// A connection that has come in by the network, and one that has come the short way.
+/// A connection over TCP, and one over the local socket.
 fn both_ways(address: SocketAddr) -> [Box<dyn Stream>; 2] {
     let local = LocalAddr::from_abstract_name(format!("phalanx/{address}")).unwrap();
     [Box::new(TcpStream::connect(address).unwrap()), Box::new(UnixStream::connect_addr(&local).unwrap())]
@@ -65,7 +65,7 @@ fn peers_are_known_and_answered() {
     });
 }
 
-/// A peer that lets megabytes pile up before it reads gets them all, in order, and is not read from meanwhile.
+/// A peer that lets megabytes pile up before it reads gets them all, in order. Meanwhile it is not read from.
 fn large_frames_arrive_whole() {
     const FRAME: usize = 300_000;
     const FRAMES: usize = 40;
@@ -87,7 +87,7 @@ fn large_frames_arrive_whole() {
                 }
             }
         });
-        // Others are served all the while.
+        // Other peers are served all the while.
         let job = run(node, shell(2, "exit 1"), StdinSource::Empty);
         let ((), seen) = tokio::join!(reader, job);
         assert!(seen.iter().all(|seen| seen.code() == 1));

@@ -1,4 +1,4 @@
-//! How processes are started, and how it is told when they cannot be.
+//! How processes are started, and how failures to start them are reported.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -37,10 +37,10 @@ fn exit_codes_are_never_lost() {
 }
 
 fn a_rank_finds_a_clean_place() {
-    // Descriptors that we have must not reach it, nor what we do with signals.
+    // It must inherit neither our descriptors nor our signal handling.
     let leaked = tempfile::NamedTempFile::new().unwrap();
     rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
-    // What our own parent ignored, the runtime's SIGPIPE aside, is not ours to change.
+    // Signals that our own parent ignored stay ignored, except for the runtime's SIGPIPE.
     let ignored = signal_sets("SigIgn") & !(1 << (libc::SIGPIPE - 1));
     let dir = tempfile::tempdir().unwrap();
     let scratch = dir.path().join("job");
@@ -69,7 +69,7 @@ fn a_rank_finds_a_clean_place() {
             assert_eq!(lines[7], "a b");
             assert_eq!(lines[8], "/dev/null");
         }
-        // Nobody has connected, so nobody can have been told of these.
+        // No client has connected, so the directories are not known to any process yet.
         assert!(!scratch.exists());
     });
 }
@@ -89,7 +89,7 @@ fn ranks_are_bound() {
         let seen = run(node, shell(1, "grep Cpus_allowed_list /proc/self/status"), StdinSource::Empty).await;
         assert_eq!(seen[0].text().split_whitespace().last(), Some(last.to_string().as_str()));
     });
-    // No machine has this one.
+    // No machine has this CPU.
     let script = Script { cpus: Some(CpuSet::single(8191)), ..Script::default() };
     with_node(script, async |node, _| {
         let seen = run(node, job(1, &["true"]), StdinSource::Empty).await;
@@ -128,13 +128,13 @@ fn failures_to_start_are_explained() {
         nowhere.apps[0].cwd = Some(Text::from("/no/such/dir"));
         let seen = run(node, nowhere, StdinSource::Empty).await;
         assert_eq!(seen[0].failure, Some(format!("Chdir /no/such/dir {}", libc::ENOENT)));
-        // Whatever went wrong before: this still works.
+        // Whatever has failed before, this still works.
         assert_eq!(run(node, job(1, &["true"]), StdinSource::Empty).await[0].code(), 0);
     });
 }
 
 fn some_start_and_some_do_not() {
-    // A limit of processes cannot be had as root, one of descriptors can: each rank takes several of ours.
+    // Root has no limit of processes, but a limit of descriptors works: each rank takes several of ours.
     let limit = rustix::process::Rlimit { current: Some(120), maximum: Some(120) };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
     with_node(Script::default(), async |node, _| {
@@ -174,7 +174,7 @@ fn signals_reach_the_whole_group() {
                     for proc in &end.procs {
                         assert_eq!(proc.status, Some(ExitStatus::Code(9)));
                         let group = rustix::process::Pid::from_raw(proc.pid.unwrap() as i32).unwrap();
-                        // Orphans are the node's to wait for.
+                        // The node has to reap orphans.
                         let gone = async {
                             while rustix::process::test_kill_process_group(group).is_ok() {
                                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -195,7 +195,7 @@ fn a_signal_before_the_start_waits() {
         let request = node.handle.submit(shell(200, "sleep 1000"), StdinSource::Empty).await.unwrap();
         loop {
             match node.reports.recv().await.unwrap() {
-                // Some of them are still waiting to be started now.
+                // Some ranks still wait to be started now.
                 Report::Accepted { request: of, nspace, .. } => {
                     assert_eq!(of, request);
                     node.handle.control(&nspace, Control::Signal(libc::SIGKILL)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Standard streams: nothing lost, nothing without credit, nobody waited for in vain.
+//! Standard streams: nothing lost, nothing read without credit, no waiting in vain.
 
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -32,7 +32,7 @@ fn output_arrives_whole() {
     });
 }
 
-/// The script checks that nothing is ever read without credit; here nobody takes reports for a while.
+/// The script checks that nothing is ever read without credit; here the user takes no reports for a while.
 fn a_slow_user_slows_the_ranks() {
     with_node(Script { window: 10_000, ..Script::default() }, async |node, _| {
         let dir = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ fn a_slow_user_slows_the_ranks() {
             }
         };
         bytes += first;
-        // All credit is used up and a pipe's worth waits: the rank cannot have ended, however long we look away.
+        // All credit is used up and a pipe's worth waits: the rank cannot have ended, however long the user takes no reports.
         for _ in 0..50 {
             tokio::task::yield_now().await;
             assert!(!progress.exists());
@@ -77,7 +77,7 @@ fn what_a_dead_rank_wrote_still_arrives() {
 
 fn a_descendant_with_the_pipe_delays_nobody() {
     with_node(Script::default(), async |node, _| {
-        // It ignores what ends the group, so it would hold the pipe for ever.
+        // It ignores the signals that end the group, so it would hold the pipe for ever.
         let script = "trap '' HUP TERM; setsid sh -c 'echo $$; exec sleep 1000' & wait_for() { :; }; \
                       while ! grep -q sleep /proc/$!/comm; do :; done; echo last";
         let seen = run(node, shell(1, script), StdinSource::Empty).await;
@@ -139,7 +139,7 @@ fn input_from_our_own_stdin() {
         }
         assert_eq!(output, b"got one\ntwo\n");
     });
-    // The flags of a descriptor that others share are not ours to change.
+    // The flags of a descriptor that others share must stay unchanged.
     let flags = rustix::fs::fcntl_getfl(std::io::stdin()).unwrap();
     assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK), "descriptor {}", std::io::stdin().as_raw_fd());
 }

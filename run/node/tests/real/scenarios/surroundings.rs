@@ -1,4 +1,4 @@
-//! Odd places to be started in.
+//! Starting a launcher in unusual surroundings.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -23,13 +23,13 @@ pub(super) const ALL: &[Scenario] = &[
 
 pub(super) const PARTS: &[Scenario] = &[("small_job", small_job), ("ignores_hangup", ignores_hangup)];
 
-/// A job that needs all that a launcher has.
+/// A job that needs everything that a launcher has.
 fn small_job() {
     let (inherited, session) = begin();
     let scratch = session.dir().join("job").to_str().unwrap().to_owned();
     let script = Script { scratch: Some(scratch.clone()), ..Script::default() };
     with_node_in(inherited, session, script, async |node, address| {
-        // Each has its directory when it is let in, which is not at the same time.
+        // Ranks get their directories when they are let in, which is not at the same time.
         let all = format!("until [ $(ls {scratch} | wc -l) = 3 ]; do :; done; echo all; exit $RANK");
         let script = format!("{}; {all}", connect_and_wait_for(address, &scratch));
         let seen = run(node, shell(3, &script), StdinSource::Inherited).await;
@@ -39,7 +39,7 @@ fn small_job() {
     });
 }
 
-/// Runs the small job as a shell script says.
+/// Runs the small job from a shell script.
 fn works(script: &str) {
     let part = crate::part("small_job");
     let mut shell = Command::new("sh");
@@ -68,14 +68,14 @@ fn a_tmpdir_that_is_none() {
     let file = tmp.path().join("file");
     std::fs::write(&file, "x").unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
-    // Said by the environment: another place will do, but the user hears of it.
+    // Named by the environment: falls back to another place, with a note for the user.
     // SAFETY: this scenario has one thread.
     unsafe { std::env::set_var("TMPDIR", &file) };
     let session = phalanx_node::Session::begin(&SessionOptions::default()).unwrap();
     assert!(session.dir().starts_with("/tmp"));
     assert!(session.note().unwrap().contains(file.to_str().unwrap()), "{:?}", session.note());
     session.end();
-    // Said by the user: then it is an error.
+    // Named by the user: an error.
     let error = phalanx_node::Session::begin(&SessionOptions { tmpdir: Some(file.clone()) }).unwrap_err();
     assert!(format!("{error:#}").contains(file.to_str().unwrap()), "{error:#}");
 }

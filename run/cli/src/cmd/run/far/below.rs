@@ -1,4 +1,4 @@
-//! The jobs that a job elsewhere has started: a server of ours says which they are.
+//! The descendants of a job in another process's DVM, as listed by a server of ours.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use pmix::{Tool, Value};
 use super::{Shared, ending, map};
 use crate::render::value;
 
-/// When the job has ended: tells of that, waits for the end of all jobs that descend from it, and tells of each.
+/// Called when the job has ended: reports that, waits for the end of all its descendants, and reports each end.
 pub(super) fn follow(tool: &Tool, shared: &Shared, top: JobEnd) {
     let top_name = top.nspace.clone();
     let mut top = Some(top);
@@ -19,7 +19,7 @@ pub(super) fn follow(tool: &Tool, shared: &Shared, top: JobEnd) {
     let mut ended = BTreeSet::new();
     loop {
         let family = family(tool, &top_name);
-        // All that there are, before any of their ends: the command ends with the last that it knows.
+        // Announces all descendants before any of their ends: the command ends with the last that it knows.
         for (nspace, _) in &family {
             if announced.insert(nspace.clone()) {
                 shared.push(Report::Spawned {
@@ -47,7 +47,7 @@ pub(super) fn follow(tool: &Tool, shared: &Shared, top: JobEnd) {
     }
 }
 
-/// The jobs that descend from it, and whether they are over.
+/// The descendants of a job, and whether each has ended.
 fn family(tool: &Tool, top: &Nspace) -> Vec<(Nspace, bool)> {
     let jobs = ending::jobs(tool).into_iter().filter_map(|about| {
         let run_by = value::find(&about, names::RUN_BY).and_then(Value::as_proc);
@@ -59,5 +59,5 @@ fn family(tool: &Tool, top: &Nspace) -> Vec<(Nspace, bool)> {
     jobs.collect()
 }
 
-/// Ends are told by events; this is for one that was missed.
+/// Ends are reported by events; this is for an event that was missed.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);

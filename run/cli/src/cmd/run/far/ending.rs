@@ -1,4 +1,4 @@
-//! How a job elsewhere has ended: from the event that tells it, and from what the server still knows of it.
+//! How a job in another process's DVM has ended: from the event of its end, and from what the server still knows of it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) fn of(
     let find = |key| known(key).or_else(|| told.find(key));
     let status = told.find(keys::JOB_TERM_STATUS).and_then(as_status).unwrap_or(Status::SUCCESS);
     let exit_code = find(keys::EXIT_CODE).and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
-    // PRRTE tells the code of the first rank that failed where the standard has a status.
+    // PRRTE sends the exit code of the first rank that failed where the standard has a status.
     let exit_code =
         exit_code.unwrap_or(if status.0 > 0 { status.0 } else { i32::from(status != Status::SUCCESS) });
     let culprit = find(keys::PROCID).and_then(Value::as_proc);
@@ -36,7 +36,7 @@ pub(super) fn of(
     let first = culprit.and_then(|culprit| procs.iter().find(|end| end.proc == *culprit));
     let reason = || find(names::REASON).and_then(Value::as_str).unwrap_or_default().to_owned();
     let in_words = told.find(keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str);
-    // The signal was the user's, and was not sent to end the job.
+    // A rank that a signal of the user has killed, unless the signal was to end the job: then that rank failed.
     let passed_on = procs.iter().filter(|end| end.is_failure() && asked_to_end.is_none());
     let passed_on = passed_on.min_by_key(|end| end.after);
     let word = find(names::VERDICT).and_then(Value::as_str);
@@ -67,32 +67,32 @@ pub(super) fn of(
             node: find(keys::HOSTNAME).and_then(Value::as_str).unwrap_or_default().to_owned(),
             why: reason(),
         },
-        // PRRTE ends a job at its limit without telling the reason, or that it has failed.
+        // PRRTE ends a job at its limit without a reason, and without marking it as failed.
         (None, ..) if limit.is_some_and(|(_, is_over)| is_over) => {
             JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 }
         }
         _ if exit_code == 0 && status == Status::SUCCESS => JobVerdict::Success,
-        // The server is gone, and tells nothing more of the job.
+        // The server is gone and cannot be asked for more.
         _ if in_words.is_some() => JobVerdict::NotStarted { error: in_words.unwrap_or_default().to_owned() },
         _ if status.0 > 0 => JobVerdict::NotStarted { error: format!("a rank exited with code {exit_code}") },
         _ => JobVerdict::NotStarted { error: format!("the job ended with {status}") },
     };
     let exit_code = if matches!(verdict, JobVerdict::TimedOut { .. }) { EXIT_TIMEOUT } else { exit_code };
     let duration = find(names::AGE).and_then(Value::as_u64).map(Duration::from_millis).unwrap_or_default();
-    // Servers of others do not say.
+    // Other servers have no such key.
     let connected = known(names::CONNECTED).is_none_or(Value::is_true);
     let mpi = known(names::MPI).and_then(Value::as_str).map(str::to_owned);
     let phases = known(names::PHASES).map(ps::phases).unwrap_or_default();
     let waited = all_waited(told);
     let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
     let by_us = match &verdict {
-        // Servers of others may not say that they ended it.
+        // Other servers may not report that they ended the job.
         JobVerdict::Success => killed,
         JobVerdict::Killed { by, .. } => by == tool.proc(),
         _ => false,
     };
     match asked_to_end.filter(|_| by_us) {
-        // Job control, which was the user's wish.
+        // The user requested the end, by job control.
         Some(signal) => JobEnd {
             nspace: nspace.clone(),
             verdict: JobVerdict::Cancelled { signal },
@@ -150,7 +150,7 @@ fn all_waited(told: &[Info]) -> Vec<Waited> {
     all.collect()
 }
 
-/// Tells why the spawn has failed: of a server of ours we can ask what became of the job.
+/// Reports why the spawn has failed: a server of ours can be asked what became of the job.
 pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
     let me = tool.proc();
     let is_ours = |about: &DataArray| {
@@ -177,13 +177,13 @@ pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
     shared.push(phalanx_dvm::Report::Refused { request: 0, error });
 }
 
-/// What a server of ours tells of its jobs; of others, nothing.
+/// The jobs that a server of ours lists; none from other servers.
 pub(super) fn jobs(tool: &Tool) -> Vec<DataArray> {
     let query = Query { keys: vec![names::JOBS.into()], qualifiers: Vec::new() };
     tool.query(&[query]).map(|found| value::records(&found, names::JOBS)).unwrap_or_default()
 }
 
-/// Whether the server knows of every rank that it has ended.
+/// Whether the server knows that every rank has ended.
 pub(super) fn has_ended(tool: &Tool, nspace: &Nspace) -> bool {
     let procs = procs(&records(tool, nspace), nspace);
     !procs.is_empty() && procs.iter().all(|end| end.status.is_some())
@@ -193,12 +193,12 @@ pub(super) fn name(about: &DataArray) -> Option<String> {
     value::find(about, keys::NSPACE).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Of the ranks that run or have run.
+/// The pids of ranks that run or have run.
 pub(super) fn pids(tool: &Tool, nspace: &Nspace) -> BTreeMap<ProcId, u32> {
     procs(&records(tool, nspace), nspace).into_iter().filter_map(|end| Some((end.proc, end.pid?))).collect()
 }
 
-/// What the server knows of each rank.
+/// The server's record of each rank.
 fn records(tool: &Tool, nspace: &Nspace) -> Vec<DataArray> {
     let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
     let query = Query { keys: vec![names::RANKS.into()], qualifiers };
@@ -240,7 +240,7 @@ fn proc_end(about: &DataArray, proc: ProcId) -> ProcEnd {
     }
 }
 
-/// As launchers tell that a job was ended at its limit.
+/// The usual exit code for a job that was ended at its limit.
 const EXIT_TIMEOUT: i32 = 124;
 
 fn as_status(value: &Value) -> Option<Status> {

@@ -1,4 +1,4 @@
-//! Standard input on its way to the job: each piece goes when the ranks have taken the one before.
+//! Standard input on its way to the job: each piece is sent when the ranks have taken the one before.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -13,14 +13,14 @@ use pmix::Tool;
 
 use crate::resolve::Run;
 
-/// Where the input of a job comes from, and who reads it.
+/// The source of a job's input, and the ranks that read it.
 pub(super) struct Feed {
     source: StdinSource,
     rank: Rank,
 }
 
 impl Feed {
-    /// None: nobody reads.
+    /// None: no rank reads it.
     pub(super) fn of(run: &Run) -> Option<Feed> {
         let rank = match run.request.stdin {
             StdinTarget::None => return None,
@@ -30,7 +30,7 @@ impl Feed {
         (run.stdin != StdinSource::Silent).then(|| Feed { source: run.stdin.clone(), rank })
     }
 
-    /// Until there is nothing to read, or nobody to read it. The end reaches the ranks, too.
+    /// Runs until the source has ended or no rank reads any more. The end reaches the ranks, too.
     pub(super) fn run(self, tool: &Arc<Tool>, nspace: &Nspace) -> io::Result<()> {
         let targets = [ProcId::new(nspace, self.rank)];
         let mut source: Box<dyn Read> = match &self.source {

@@ -1,11 +1,11 @@
-//! Where the ranks of a job in a running DVM are, or would be. The DVM decides it, and servers of ours tell it.
+//! Where the ranks of a job in a running DVM are, or would be. The DVM decides it, and servers of ours report it.
 
 use phalanx_dvm::{JobRequest, Placed, names};
 use phalanx_spec::DataType;
 use phalanx_wire::Nspace;
 use pmix::{DataArray, Info, InfoList, Query, Tool, Value, keys};
 
-/// Whether the server tells it at all.
+/// Whether the server reports maps at all.
 pub(super) fn is_told(tool: &Tool) -> bool {
     let query = Query { keys: vec![keys::QUERY_SUPPORTED_KEYS.into()], qualifiers: Vec::new() };
     let answer = tool.query(&[query]).unwrap_or_default();
@@ -13,14 +13,14 @@ pub(super) fn is_told(tool: &Tool) -> bool {
     known.split(',').any(|key| key == names::MAP)
 }
 
-/// Of a job that runs, or has run.
+/// The map of a job that runs, or has run.
 pub(super) fn of_job(tool: &Tool, nspace: &Nspace) -> Result<Placed, String> {
     ask(tool, vec![Info::new(keys::NSPACE, nspace.as_str())])
 }
 
-/// Of one that nobody starts.
+/// The map of a job that is not started.
 pub(super) fn of_wish(tool: &Tool, request: &JobRequest) -> Result<Placed, String> {
-    // What programs find in their environment does not move them.
+    // The environment of programs does not change their map.
     let request = JobRequest { env: Vec::new(), ..request.clone() };
     let (job, apps) = request.to_spawn();
     let apps = apps.into_iter().map(|app| Value::App(Box::new(app))).collect();

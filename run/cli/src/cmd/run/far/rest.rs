@@ -1,4 +1,4 @@
-//! Sees that a job elsewhere is about to end while nobody reads its output: then the news of its end are behind that output.
+//! Notices that a job elsewhere is about to end while its output is not being read: the event of its end is then queued behind that output.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use pmix::Tool;
 
 use super::{MOST_WAITING, Shared, ending};
 
-/// Ends with the job, or when it is known to end.
+/// Runs until the job has ended or is known to end.
 pub(super) fn watch(tool: Arc<Tool>, shared: Arc<Shared>, nspace: Nspace, limit: Option<Duration>) {
     let over_at = limit.and_then(|limit| Instant::now().checked_add(limit));
     thread::spawn(move || {
@@ -38,7 +38,7 @@ impl Shared {
         self.ending.notify_one();
     }
 
-    /// Makes a call to the server, whose answer must not wait for output to be taken.
+    /// Makes a call to the server; its answer must not wait for output to be taken.
     fn urgently<T>(&self, call: impl FnOnce() -> T) -> T {
         self.state().urgent += 1;
         self.changed.notify_all();

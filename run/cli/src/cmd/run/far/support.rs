@@ -1,4 +1,4 @@
-//! What only servers of ours can be asked for. Others might pass it over in silence, so they are asked first.
+//! Requests that only servers of ours understand. Others might ignore them silently, so their support is queried first.
 
 use phalanx_dvm::spawn::{
     CHECKPOINT_COMMAND, HOSTS, KILL_AFTER, KILL_ON_SIGNAL, RANKFILE, RESTART_COMMAND, SEQUENCE, WHOLE_ENV,
@@ -8,11 +8,11 @@ use pmix::{InfoList, Query, Tool, Value, keys};
 use super::map;
 use crate::resolve::Run;
 
-/// What the user has asked for, and not every server can do.
+/// What the user wants and not every server can do.
 pub(super) struct Wanted {
     /// Attributes of a spawn, and the options that they stand for.
     attributes: Vec<(&'static str, &'static str)>,
-    /// The option for which it must tell where the ranks go.
+    /// The option that needs the server to report maps.
     map: Option<&'static str>,
 }
 
@@ -31,7 +31,7 @@ impl Wanted {
         }
     }
 
-    /// What this server cannot do of it, for the user.
+    /// The error for the user if this server lacks something wanted.
     pub(super) fn lacking(&self, tool: &Tool) -> Option<String> {
         let option = self.map.filter(|_| !map::is_told(tool)).or_else(|| self.not_honoured(tool))?;
         Some(format!(
@@ -51,7 +51,7 @@ impl Wanted {
     }
 }
 
-/// Our own attributes that must not be passed over, and what the user has said to want them.
+/// Our own attributes that must not be ignored, with the options that set them.
 const OURS: &[(&str, &str)] = &[
     (KILL_ON_SIGNAL, "'--kill-on-bad-exit signal'"),
     (keys::MAX_RESTARTS, "'--kill-on-bad-exit restart'"),
