@@ -3,6 +3,8 @@
 //! One task per output stream reads at most its credit and hands the bytes to the owner. When the rank has exited,
 //! what it had written is still read, to the byte; what descendants write into the same pipe after that is not waited
 //! for, or a daemon that a rank left behind would keep the job for ever.
+//!
+//! One buffer takes what is read of all pipes; from there one shared copy goes through the node. A pipe that was found full is enlarged.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;

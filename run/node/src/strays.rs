@@ -4,6 +4,8 @@
 //! The kernel makes them children of the launcher when their parents die, so that it knows without a search that there are none. Then they
 //! are found as its children, too, with whatever environment; but not if it had children before its first rank, whose orphans
 //! cannot be told from those of ranks.
+//!
+//! Such children were left by the commands that start daemons, such as a connection that ssh keeps. They stay.
 
 use std::fs;
 use std::time::Duration;

@@ -3,6 +3,8 @@
 //! What comes is handed to the owner piece by piece, and never more than [`MOST_AHEAD`] of one link that the owner has not dealt with:
 //! then the link is not read from, and its sender waits. What leaves is queued; the owner is told when the queue is long, and when it
 //! is short again.
+//!
+//! A sender that has more than `LinkLimits::queue` (64 MiB) waiting loses the link. Both bounds concern that link alone.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
