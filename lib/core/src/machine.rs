@@ -1,4 +1,6 @@
 //! The shape that all machines share: inputs in the past tense, outputs in the imperative, time as a number.
+//!
+//! Each role has its own calls, returns and deliveries as associated types: roles share the shape, not one giant enum.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -5,6 +5,8 @@
 //!
 //! A server of ours numbers what it forwards, and hears what the program has taken: in steps, or when the program has nothing
 //! more before it. What was not told it gives to somebody else when this process dies.
+//!
+//! What the kernel has taken for a program, the program has not read yet: so it is the program's own reading that is reported.
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,9 @@
 //!
 //! That store takes the name of a node and the number of an app out of their arrays and then finds them no more; it finds
 //! them as loose values, which it takes for those of the reader's own node and of the only app.
+//!
+//! A client receives the data of all ranks of a job of up to 4,096 ranks at once. In larger jobs it receives those of its own node, and asks
+//! for the rest. Values that ranks seldom want of each other go only to the rank itself: each value costs a client about a microsecond.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! Which verb a request is for, and what its outcome means for the others.
+//!
+//! A commit returns what it has changed, and the gets look again here; collectives that are [`Due`] go to fence, connect or group.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::ProcId;

@@ -4,6 +4,8 @@
 //! Who is told without having asked: clients of OpenPMIx from 4.2.3 on. They load a topology in PMIx_Init, and look for the
 //! XML among their job data only. All others are told when they ask. MPI libraries do, for rank WILDCARD, with
 //! PMIX_IMMEDIATE: Open MPI first for `pmix.hwlocxml2`.
+//!
+//! The daemon does not open hwloc for this: its plug-ins open displays and drivers. Our own reader's view is written as XML.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -5,6 +5,9 @@
 //! callback is to be told, and the answers that come behind it, the receiver leaves to our thread, and receives no more: what
 //! can pile up is what one turn reads. Whoever else finds the receiver's answer (our thread when time is up, who closes the
 //! engine) interrupts it.
+//!
+//! Two epolls, one inside the other, hand the role over: our thread waits on the outer one, and the outer one does not watch the inner one
+//! while a caller receives. Servers of hosts receive on our thread only.
 
 use std::sync::MutexGuard;
 

@@ -4,6 +4,9 @@
 //! missing. Integers take as many bytes as their value needs, lists begin with their length, variants with the number
 //! that stands beside them; PMIx values are packed as clients' are ([`phalanx_wire::codec`]). Reading is total: any bytes
 //! give a message or a reason, nothing is allocated before the bytes for it are there.
+//!
+//! The generation of the PMIx codec is our own and has every type. Serde with postcard was tried on job control's task: 60 bytes and 0.84 µs
+//! there and back, against 56 bytes and 0.89 µs. Ours needs no second definition of the types of `lib/`, which may have no derive macros.
 
 mod basic;
 mod host;

@@ -1,4 +1,9 @@
 //! Operations to which many daemons contribute: their names, what a part of them is, and how they end.
+//!
+//! Each daemon contributes for its own members and names those that will not come. A daemon with no members left would never speak, so an
+//! operation that has waited for a while is announced to all daemons of its members. With [`Policy::Fixed`] a daemon that finds a member
+//! gone says so, and the root fails the operation for all at once; with [`Policy::Shrinks`] (groups with `PMIX_GROUP_FT_COLLECTIVE`) it goes
+//! on without it. Groups that grow while they form are the root's alone (`root/group.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,6 @@
 //! The right to answer a request: a value that is used once.
+//!
+//! A right that is dropped unused is a defect: debug builds stop at it, others answer with `PMIX_ERROR`.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 

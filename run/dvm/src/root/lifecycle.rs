@@ -3,6 +3,8 @@
 //!
 //! A job's start is told when the first of its processes runs, that its launch is complete when all do, its end when nothing is
 //! left of it. Each says when it happened.
+//!
+//! That time is reckoned from the wall time at which the root's time began.
 
 use std::sync::Arc;
 

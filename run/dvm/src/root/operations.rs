@@ -3,6 +3,8 @@
 //!
 //! Verbs differ in what they have daemons do, in what comes back, and in what the reply says ([`Asked`]; each verb's file has its
 //! own part). Deadlines, lost daemons, jobs that end meanwhile and explanations are the same for all, and are here.
+//!
+//! Askers that cancel, end or are lost with their daemon are dismissed in one place.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,6 +3,11 @@
 //!
 //! First those that still run are ended, everywhere, and nobody hears of it as of an end. When all daemons have done so, nobody waits
 //! for what the old ones would have done, and the new ones are started. A restart that does not come to its end ends the job.
+//!
+//! Daemons count collectives anew from there, because not all of them have counted those that broke. The server sees a client that ends
+//! and one of the same name that comes, as with any host. All servers forget the values of the old one (`ServerCall::ForgetValues`) and
+//! notify clients of ours that keep values (`VALUES_GONE`). What job control does to a rank in between, its daemon does to the next one
+//! (`Proc::heir`).
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! The targets of job control, and what has become of them: ranks with the same result together.
+//!
+//! A target that had ended before is no failure of a request in which others were reached.
 
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, Nspace, ProcId};

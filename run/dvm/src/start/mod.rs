@@ -4,6 +4,10 @@
 //! them, and tells each who it is and where the others are; from then on daemons speak over links, and the command only
 //! shows that its daemons live: its standard input ends with the root, its end is theirs. What happens comes in by calls,
 //! what is to be done goes out as `FromStarter`.
+//!
+//! A host that does not come up makes the boot hopeless. The others get a moment to fail as well, so that all are named; with
+//! `--skip-bad-hosts` the tree goes on without it. Each phase has a name and a deadline, which `px why` shows. Spawns that come meanwhile
+//! wait in the root's table of operations (`Asked::Postponed`).
 
 mod agent;
 mod birth;
