@@ -1,9 +1,9 @@
-//! Reading ahead: who asks for one rank after the other is told of the next ones before it asks.
+//! Read-ahead: a client that asks for one rank after the other gets the next ones before it asks.
 //!
-//! A process that meets all others, as every MPI process does, would ask once per rank: n² questions in a job of n. Clients
-//! keep whatever an answer holds, so one that asks in the order of ranks gets twice as many with each answer, and is
-//! through after a handful. Nothing is told ahead across any other request of that client: what changed before a fence
-//! that it took part in is told as it was after it.
+//! A process that needs all others, as every MPI process does, would ask once per rank: n² questions in a job of n. Clients
+//! keep all that an answer holds, so one that asks in the order of ranks gets twice as many with each answer, and needs only
+//! a handful. Any other request of the client ends the sequence, so values read ahead never predate a fence that the client
+//! has taken part in since.
 
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::get::OwnerData;
@@ -17,7 +17,7 @@ use crate::server::peers::Peers;
 use crate::server::sweep::after;
 use crate::server::values::weight;
 
-/// What follows `target` in its job, if the asker seems to want that next.
+/// The ranks that follow `target` in its job, if the asker seems to want them next.
 pub(super) fn read_ahead(peers: &mut Peers, modex: &Modex, asker: &Asker, target: &ProcId) -> Vec<OwnerData> {
     if target.nspace != asker.proc.nspace || !target.rank.is_process() {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn read_ahead(peers: &mut Peers, modex: &Modex, asker: &Asker, target
     ahead
 }
 
-/// What is here of the values that a rank has committed for processes of this node.
+/// The values known here that a rank has committed for processes of this node.
 fn committed_by(peers: &Peers, modex: &Modex, proc: &ProcId) -> Option<Vec<Kval>> {
     if let Some(client) = peers.jobs.client(proc) {
         return client.committed().happened().then(|| to_kvals(client.committed().local()));
