@@ -37,10 +37,10 @@ pub enum ServerCall {
     DirectModex { proc: ProcId, key: Option<Key> },
     /// Delivers an event from another node to local processes. Answer: `Done`.
     Notify(Event),
-    /// Something has happened to a job. It is told to those who asked for its code: tools, processes of the jobs in
-    /// `concerned` (`None`: of all jobs), and processes that named what it affects; who connects later is told only in
-    /// the last case. `number`: its place in the order in which things happened. `ago`: how long ago it happened, if it is told
-    /// because somebody has asked late; what is known already is not told again. Answer: `Done`.
+    /// Something happened to a job. The event goes to peers that registered for its code: tools, processes of the jobs in
+    /// `concerned` (`None`: of all jobs), and processes that named what it affects; peers that connect later get it only in
+    /// the last case. `number`: its position in the order of events. `ago`: how long ago it happened, if it is repeated for
+    /// a late registration; an event that is known already is not delivered again. Answer: `Done`.
     Announce { event: Event, number: u64, concerned: Option<Vec<Nspace>>, ago: Option<Duration> },
     /// Output of a process, for local readers that pulled the stream. No bytes: the stream has ended. Answer: `Done`, when our
     /// transport has delivered it to every reader that must not lose anything; `PMIX_ERR_NOT_FOUND` if no reader exists or

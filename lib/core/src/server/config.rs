@@ -66,7 +66,7 @@ impl ServerConfig {
     }
 }
 
-/// The users whose tools are served, if the host agrees.
+/// Which users' tools are served, if the host agrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolsOf {
     Nobody,

@@ -81,7 +81,7 @@ pub(super) struct Events {
 
 #[derive(Debug, PartialEq)]
 struct Registration {
-    /// `None`: every event that is not limited to handlers of its code.
+    /// `None`: every event without `PMIX_EVENT_NON_DEFAULT`.
     code: Option<Status>,
     /// Only events that affect one of these; empty: all events.
     affected: Vec<ProcId>,

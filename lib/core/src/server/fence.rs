@@ -1,7 +1,7 @@
 //! Fence: all participants have arrived; with `pmix.collect`, their values are available to all.
 //!
-//! A fence whose participants are all on this node ends here: their values are in this server already, and no other server
-//! takes part. Any other goes to the host with the values of the local participants.
+//! A fence with all participants on this node ends here: their values are in this server already, and no other server takes
+//! part. Any other goes to the host with the values of the local participants.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::Body;

@@ -403,7 +403,7 @@ impl Gets {
         }
     }
 
-    /// This connection was answered NOT_FOUND for the same key before: the time since then counts as waited.
+    /// The client has waited this long already: an earlier, partial answer lacked the key.
     fn has_waited(&mut self, cx: &mut Cx<'_>, id: u64, before: Duration) {
         let Some(pending) = self.pending.get_mut(&id) else { return };
         if pending.waits == Waits::Key && pending.overdue == Status::ERR_NOT_FOUND {

@@ -62,7 +62,7 @@ impl Streams {
         }
         let Pull { sources, mut directives, channels, handle } = pull;
         let copy = directives.is_set(keys::IOF_COPY);
-        // Unread bytes of a copy are not needed by any other reader, so no delivery report is sent or awaited.
+        // No other reader needs what the reader of a copy has not taken, and the source does not wait for it.
         let instead = !copy || directives.is_set(keys::IOF_REDIRECT);
         let tells = instead && directives.is_set(TELLS_TAKEN);
         directives.retain(|info| info.key != *TELLS_TAKEN);

@@ -34,7 +34,7 @@ pub(super) const MAX_BYTES_AHEAD: usize = 512 << 10;
 /// Bytes that a fence may write into a file, and those of all such files.
 pub(super) const MAX_COLLECTED: u64 = 64 << 20;
 pub(super) const MAX_ALL_COLLECTED: u64 = 256 << 20;
-/// A file of at least this size is not appended to; the next collection opens a new one.
+/// A file that has reached this size is removed; the next collection opens a new one.
 pub(super) const FULL_COLLECTED: u64 = 8 << 20;
 /// How long a get waits, by default, for a key of a local rank that has committed other keys.
 pub(super) const KEY_WAIT: Duration = Duration::from_secs(2);

@@ -33,7 +33,7 @@ pub(super) struct Peer {
     /// Unanswered requests.
     requests: usize,
     finalized: bool,
-    /// Other jobs whose job data it has.
+    /// Other jobs that it has the data of.
     told: BTreeSet<Nspace>,
     /// It is one of our clients, which reads collected data from files.
     reads_files: bool,

@@ -37,7 +37,7 @@ pub(in crate::server) struct Collective {
     pub(super) arrived: BTreeMap<ProcId, Arrival>,
     /// Requests to be answered at the end, the latest last.
     pub(super) askers: Vec<Asker>,
-    /// A group whose members want to be notified when one of them ends.
+    /// A group with members that want to be notified when one of them ends.
     pub(in crate::server) is_watched: bool,
     /// Later collectives of the same set wait for it.
     pub(in crate::server) is_followed: bool,

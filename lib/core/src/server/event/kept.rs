@@ -1,4 +1,4 @@
-//! Recent events, kept for those who register later: bounded in number, size and age.
+//! Recent events, kept for later registrations: bounded in number, size and age.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -46,7 +46,7 @@ pub(super) struct Cached {
     pub(super) since: Time,
     bytes: usize,
     pub(super) told: BTreeSet<ConnId>,
-    /// Processes that got it and whose last connection has ended: one that reconnects does not get it again.
+    /// Processes that got it and have no connection any more: one that reconnects does not get it again.
     pub(super) told_before: BTreeSet<ProcId>,
 }
 

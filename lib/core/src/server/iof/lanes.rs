@@ -31,7 +31,7 @@ pub(super) struct Lanes {
 #[derive(Debug)]
 struct Delivery {
     waiting: usize,
-    /// Somebody got it.
+    /// A reader got all of it.
     reached: bool,
     /// The most that a reader holds back, in case no other reader gets all of it.
     held: usize,

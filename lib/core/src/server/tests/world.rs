@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    /// A world with one job, whose local ranks are registered.
+    /// A world with one job, with its local ranks registered.
     pub(super) fn with_job(nodes: u32, per_node: u32) -> World {
         let mut world = World::new();
         world.register(job("job", nodes, per_node));
