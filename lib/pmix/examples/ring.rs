@@ -1,4 +1,4 @@
-//! Each process tells its neighbour something and asks everybody for a value: `px run -n 4 ring`.
+//! Each process publishes a value for its neighbour and gets one from every rank: `px run -n 4 ring`.
 
 use pmix::{Client, Info, Scope, keys};
 

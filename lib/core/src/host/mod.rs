@@ -71,8 +71,8 @@ host_ops! {
     ClientLost(ClientLost) = "lost connection";
     /// Answer: `Done`.
     Abort(AbortRequest) = "abort";
-    /// The next fence of the same set comes when this one has been answered (or with the word that a later one has failed). Never
-    /// called when every participant is local. Answer: `Modex` with all contributions concatenated.
+    /// The next fence of the same set follows when this one has been answered (or with the report that a later one failed).
+    /// Never called when every participant is local. Answer: `Modex` with all contributions concatenated.
     Fence(FenceRequest) = "fence", functions::FENCE;
     /// Answer: `Modex`.
     DirectModex(DirectModexRequest) = "direct modex";

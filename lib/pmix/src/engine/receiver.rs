@@ -1,10 +1,10 @@
 //! A caller that waits for its answer receives meanwhile, on its own thread: to wake ours, which then wakes the caller, takes
 //! longer than all the rest of a call.
 //!
-//! One caller at a time is the receiver. While it is, our thread hears only the bell, and others who wait sleep. What a
-//! callback is to be told, and the answers that come behind it, the receiver leaves to our thread, and receives no more: what
-//! can pile up is what one turn reads. Whoever else finds the receiver's answer (our thread when time is up, who closes the
-//! engine) interrupts it.
+//! One caller at a time is the receiver. During that time our thread listens only to the bell, and other waiting callers
+//! sleep. The receiver leaves deliveries to callbacks, and the answers that come behind them, to our thread, and stops
+//! receiving: at most one turn's input can pile up. If another thread produces the receiver's answer (our thread on a
+//! timeout, a thread that closes the engine), it interrupts the receiver.
 
 use std::sync::MutexGuard;
 
@@ -18,7 +18,7 @@ pub(super) type Held<'a, M> = MutexGuard<'a, Option<Box<Progress<M>>>>;
 pub(super) enum Made<M: Role> {
     /// None: the engine has ended.
     Answered(Option<M::Return>),
-    /// Somebody else receives, or nobody.
+    /// Another thread receives, or none does.
     Waits(Wait<M::Return>),
     /// Its turn has not come.
     Not(Unmade<M>, Wait<M::Return>),
@@ -33,7 +33,7 @@ pub(super) fn call<M: Role>(
     let me = thread::identity();
     let mut held = lock(shared);
     let Some(progress) = held.as_mut() else { return Made::Answered(None) };
-    // A signal handler may call from in the middle of a wait, which goes on when the handler returns.
+    // A signal handler may call in the middle of a wait, which goes on when the handler returns.
     let is_nested = progress.is_received_by(me);
     if let Err(unmade) = progress.visit(call, Some(reply), Some(me)) {
         return Made::Not(unmade, wait);
