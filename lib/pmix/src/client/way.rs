@@ -30,7 +30,7 @@ impl Way {
         }
     }
 
-    /// Makes the last call of this process; a client's engine ends with it.
+    /// Makes the last call of this process, and ends its engine.
     pub(super) fn call_last(&self, call: ClientCall) -> Result<ClientReturn, Error> {
         match self {
             Way::Client(engine) => engine.call_last(call),

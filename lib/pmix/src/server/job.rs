@@ -213,7 +213,7 @@ impl Draft {
                 keys::CPUSET => proc.cpuset = value.as_str().map(Arc::from),
                 keys::LOCALITY_STRING => proc.locality = value.as_str().map(Arc::from),
                 keys::REINCARNATION => proc.reincarnation = value.as_u32().unwrap_or(0),
-                // It equals the rank in all single jobs of a namespace; the spawner numbers several.
+                // With a single namespace it equals the rank; with several, the spawner numbers them.
                 keys::GLOBAL_RANK if value.as_rank() == Some(rank) => {}
                 _ => put(&mut proc.values, one),
             }

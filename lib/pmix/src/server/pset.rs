@@ -7,7 +7,7 @@ use super::Server;
 use crate::error::Error;
 
 impl Server {
-    /// Names a set of processes (`PMIx_server_define_process_set`). Local members are notified by an event.
+    /// Names a set of processes (`PMIx_server_define_process_set`). Local processes are notified by an event.
     pub fn define_process_set(&self, name: &str, members: &[ProcId]) -> Result<(), Error> {
         let call = ServerCall::DefineProcessSet { name: name.to_owned(), members: members.to_vec() };
         self.done(call, || format!("definition of process set {name}"))

@@ -41,7 +41,7 @@ pub const CONNECTION_ATTRIBUTES: &[&str] = &[
 /// Our own ones among them, which are not the standard's.
 pub(super) const OWN_ATTRIBUTES: &[&str] = &[TRUST_USER];
 
-/// Which server is meant. The order is the precedence.
+/// The wanted server. The order is the precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     File(PathBuf),
