@@ -238,7 +238,7 @@ impl Strangers {
         Err(Refusal { status: Status::ERR_OUT_OF_RESOURCE, why: "its rank has too many connections" })
     }
 
-    /// Asks the host once per rank, even if several connections wait for its answer; none is asked while the rank has a live
+    /// Asks the host once per rank, even if several connections wait for its answer, and not at all while the rank has a live
     /// connection.
     fn ask_for_client(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: ProcId) -> Option<Admitted> {
         if cx.peers.jobs.stage(&proc) == Some(Stage::Connected) {

@@ -1,7 +1,7 @@
 //! Events: registrations, delivery, and replay to late registrations.
 //!
 //! An event that a local process raises goes to the local processes that registered for it and are in its range; unless its range ends at this
-//! node it then goes to the host, which notifies other servers. An event from the host goes to local processes only. It never goes to the
+//! node it then goes to the host, which notifies other servers. An event from the host goes to local processes only. No event goes to the
 //! connection that raised it, nor twice to one process. Recent events are kept, within bounds, for later registrations; they are sent after
 //! the answer to the registration, in the order in which they happened.
 //!

@@ -116,7 +116,7 @@ impl Upcalls {
         (HostCall::new(self.last), op)
     }
 
-    /// The number of the call whose answer a collective waits for.
+    /// The number of the upcall that a collective waits for.
     pub(super) fn of_collective(&self, id: u64) -> Option<u64> {
         let is_its = |open: &Open| matches!(open.then, Then::Collective(of) if of == id);
         self.open.iter().find(|(_, open)| is_its(open)).map(|(number, _)| *number)

@@ -76,7 +76,7 @@ impl Default for Keys {
     }
 }
 
-/// Values that a rank gets of itself at once, and of other ranks only on request. For each value it receives, a client
+/// Values that a rank gets about itself at once, and about other ranks only on request. For each value it receives, a client
 /// searches the list of all known keys: with many ranks that is most of the cost of PMIx_Init.
 const OWN: [&str; 6] =
     [keys::RANK, keys::PACKAGE_RANK, keys::REINCARNATION, keys::SPAWNED, keys::PARENT_ID, keys::PROCDIR];

@@ -1,7 +1,7 @@
 //! Queries: the server answers what it knows and asks the host for the rest.
 //!
 //! The server knows its jobs, process sets and groups, the nodes that its host described, and the attributes that its verbs
-//! honour: that answer is made from the tables of the verb files, so it is always correct.
+//! honour: that answer is made from the tables of the verb files, so it always matches them.
 
 use phalanx_spec::{Status, functions, keys};
 use phalanx_wire::cmd::query::Queries;

@@ -50,5 +50,5 @@ impl NodeTopology {
     }
 }
 
-/// The first release of OpenPMIx whose clients load a topology in PMIx_Init.
+/// The first release of OpenPMIx with clients that load a topology in PMIx_Init.
 const LOADS_TOPOLOGY_IN_INIT: Release = Release::new(4, 2, 3);

@@ -15,7 +15,7 @@ use crate::qualified::{Name, name_of};
 pub(super) struct Stage {
     /// One entry per key and set of qualifiers.
     values: BTreeMap<(Key, Option<Name>), (Scope, Value)>,
-    /// Keys whose values are for other nodes, committed or not.
+    /// Keys of values for other nodes, committed or not.
     offered: BTreeSet<Key>,
 }
 

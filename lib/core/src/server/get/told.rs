@@ -47,7 +47,7 @@ pub(super) fn note_told(peers: &mut Peers, asker: &Asker, target: &ProcId, info:
     }
 }
 
-/// Whether the process has committed values that this connection lacks. `unknown`: the result if nothing is recorded.
+/// Whether the process has committed values that this connection lacks. `unknown`: whether all values count as news if nothing is recorded.
 pub(super) fn has_news(peers: &Peers, asker: &Asker, target: &ProcId, unknown: bool) -> bool {
     let Some(newest) = peers.jobs.client(target).map(|client| client.committed().local().newest()) else {
         return false;

@@ -1,4 +1,4 @@
-//! A file whose changes are signs of life.
+//! A file that gives signs of life by its changes.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::monitor::Monitor;
