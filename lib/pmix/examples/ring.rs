@@ -1,4 +1,4 @@
-//! Each process publishes a value for its neighbour and gets one from every rank: `px run -n 4 ring`.
+//! Each process puts a greeting, and gets those of its neighbour and of every rank: `px run -n 4 ring`.
 
 use pmix::{Client, Info, Scope, keys};
 
