@@ -1,4 +1,4 @@
-//! How the library is linked: the name that programs ask for, and that it stays mapped once it has been loaded.
+//! Link options: the soname that programs ask for, and that the library stays mapped once loaded.
 
 fn main() {
     for argument in

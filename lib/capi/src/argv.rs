@@ -1,4 +1,4 @@
-//! Arrays of C strings that end with NULL: command lines, environments, lists of keys.
+//! NULL-terminated arrays of C strings: command lines, environments, lists of keys.
 
 use phalanx_spec::Status;
 
@@ -61,20 +61,21 @@ exported! {
         split(text, delimiter, with_empty)
     }
 
-    /// Sets `NAME=VALUE` in an environment that is the caller's; NULL as a value unsets. The process's own is never touched.
+    /// Sets `NAME=VALUE` in the caller's environment array; a NULL value unsets the variable. The process's own environment
+    /// is never changed.
     fn PMIx_Setenv(name: Ptr<u8>, value: Ptr<u8>, overwrite: bool, env: Ptr<Argv>) -> Code {
         set(env, &name.text().ok_or(BAD)?, value.text().as_deref(), overwrite)
     }
 }
 
-/// The value of a variable in an array of them.
+/// The value of a variable in an environment array.
 pub(crate) fn get(env: Ptr<Argv>, name: &[u8]) -> Option<Vec<u8>> {
     let start = [name, b"="].concat();
     let all = texts(env.read()?);
     all.into_iter().find_map(|one| one.strip_prefix(&*start).map(<[u8]>::to_vec))
 }
 
-/// Sets a variable in an array of them; without a value it is taken out.
+/// Sets a variable in an environment array; without a value it is removed.
 pub(crate) fn set(env: Ptr<Argv>, name: &[u8], value: Option<&[u8]>, overwrite: bool) -> Result<(), Status> {
     let mut start = [name, b"="].concat();
     let old = env.read().ok_or(BAD)?;
@@ -109,7 +110,7 @@ fn append(argv: Ptr<Argv>, arg: Vec<u8>) -> Result<(), Status> {
     Ok(())
 }
 
-/// Puts an array of these strings, which stay where they are, in place of the old array.
+/// Replaces the old array by one of these strings, which are not copied.
 fn replace(argv: Ptr<Argv>, old: Argv, mut all: Vec<Ptr<u8>>) {
     all.push(Ptr::NULL);
     argv.write(cmem::array_of(&all));

@@ -1,4 +1,4 @@
-//! Memory that crosses the border is the C allocator's: headers of 4.2 expand `malloc` and `free` inside of programs.
+//! Memory that crosses the C border comes from the C allocator: headers of 4.2 expand `malloc` and `free` inside programs.
 //!
 //! The only file that allocates for C or frees for it. When memory runs out the process ends, as anywhere in Rust.
 
@@ -6,7 +6,7 @@ use std::alloc::{Layout, handle_alloc_error};
 
 use crate::pointer::{Plain, Ptr};
 
-/// Zeroed room for so many elements; NULL for none.
+/// Zeroed room for this many elements; NULL for none.
 pub(crate) fn array<T: Plain>(count: usize) -> Ptr<T> {
     if count == 0 || size_of::<T>() == 0 {
         return Ptr::NULL;
@@ -15,11 +15,11 @@ pub(crate) fn array<T: Plain>(count: usize) -> Ptr<T> {
     checked(unsafe { libc::calloc(count, size_of::<T>()) })
 }
 
-/// Room that the caller fills, all of it: glibc finds it faster than zeroed room. NULL for none.
+/// Room that the caller fills completely: glibc finds it faster than zeroed room. NULL for none.
 fn unfilled<T: Plain>(count: usize) -> Ptr<T> {
     match count.saturating_mul(size_of::<T>()) {
         0 => Ptr::NULL,
-        // SAFETY: any size will do; too large a one is no memory.
+        // SAFETY: any size is allowed; one that is too large fails.
         size => checked(unsafe { libc::malloc(size) }),
     }
 }
@@ -28,7 +28,7 @@ fn checked<T>(raw: *mut libc::c_void) -> Ptr<T> {
     if raw.is_null() {
         handle_alloc_error(Layout::new::<T>());
     }
-    // SAFETY: the caller has got room for as many as it writes.
+    // SAFETY: the caller has allocated room for as many as it writes.
     unsafe { Ptr::from_raw(raw.cast()) }
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn bytes(bytes: &[u8]) -> Ptr<u8> {
     room
 }
 
-/// A C string of these bytes.
+/// A C string with these bytes.
 pub(crate) fn text(text: &[u8]) -> Ptr<u8> {
     let room = unfilled(text.len() + 1);
     room.fill(text);
@@ -62,7 +62,7 @@ pub(crate) fn text(text: &[u8]) -> Ptr<u8> {
     room
 }
 
-/// An array of C strings that ends with NULL; NULL for none.
+/// A NULL-terminated array of C strings; NULL for none.
 pub(crate) fn argv(texts: &[impl AsRef<[u8]>]) -> Ptr<Ptr<u8>> {
     if texts.is_empty() {
         return Ptr::NULL;
@@ -72,19 +72,19 @@ pub(crate) fn argv(texts: &[impl AsRef<[u8]>]) -> Ptr<Ptr<u8>> {
     room
 }
 
-/// Gives back what `malloc` gave, here or in the program.
+/// Frees memory from `malloc`, called here or in the program.
 pub(crate) fn free<T>(memory: Ptr<T>) {
-    // SAFETY: memory that PMIx structures own was allocated by malloc: the interface says so. NULL is allowed.
+    // SAFETY: memory that PMIx structures own was allocated by malloc, as the interface requires. NULL is allowed.
     unsafe { libc::free(memory.raw().cast()) }
 }
 
-/// Gives back an array of C strings.
+/// Frees an array of C strings.
 pub(crate) fn free_argv(argv: Ptr<Ptr<u8>>) {
     strings(argv).into_iter().for_each(free);
     free(argv);
 }
 
-/// The strings of an array that ends with NULL.
+/// The strings of a NULL-terminated array.
 pub(crate) fn strings(argv: Ptr<Ptr<u8>>) -> Vec<Ptr<u8>> {
     argv.items(usize::MAX).take_while(|text| !text.is_null()).collect()
 }

@@ -1,7 +1,6 @@
 //! Data of programs as bytes: packing and unpacking, copying, printing, compressing.
 //!
-//! A buffer is packed the way this process speaks to its server, so that whoever unpacks it there or in another rank
-//! understands it.
+//! A buffer is packed in the form that this process uses with its server, so that the server and other ranks can unpack it.
 
 use phalanx_spec::{DataType, Status};
 use phalanx_wire::Value;
@@ -26,12 +25,12 @@ exported! {
             return Err(BAD);
         }
         element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
-        // SAFETY: the program says so.
+        // SAFETY: the program guarantees it.
         let values = unsafe { from_c::elements(of, from, count) }?;
         pack(buffer, of, &values)
     }
 
-    /// `count`: room for how many, then how many there were. Too little room takes nothing off the buffer.
+    /// `count`: room for how many on entry, the number unpacked on return. With too little room the buffer is unchanged.
     fn PMIx_Data_unpack(
         source: Ptr<pmix_proc_t>, buffer: Ptr<pmix_data_buffer_t>, to: Ptr<Opaque>, count: Ptr<i32>, of: u16,
     ) -> Code {
@@ -53,7 +52,7 @@ exported! {
         }
         let values = reader.get_values(of).map_err(decoding)?;
         for (index, value) in values.iter().enumerate() {
-            // SAFETY: the program says that there is room for so many elements of that type.
+            // SAFETY: the program guarantees room for so many elements of that type.
             let at = unsafe { to.cast::<u8>().at(index * size) }.erased();
             if value.data_type() != of {
                 return Err(Status::ERR_UNPACK_FAILURE);
@@ -69,7 +68,7 @@ exported! {
         Ok(())
     }
 
-    /// Copies one datum into memory that is the caller's.
+    /// Copies one datum into memory that the caller owns.
     fn PMIx_Data_copy(to: Ptr<Ptr<Opaque>>, from: Ptr<Opaque>, of: u16) -> Code {
         if to.is_null() || from.is_null() {
             return Err(BAD);
@@ -77,7 +76,7 @@ exported! {
         let of = DataType(of);
         to.write(match of {
             DataType::STRING => {
-                // SAFETY: the program says what is there.
+                // SAFETY: the program guarantees the type.
                 let text = unsafe { from.cast::<u8>() }.text();
                 text.map_or(Ptr::NULL, |text| cmem::text(&text)).erased()
             }
@@ -92,14 +91,14 @@ exported! {
         append(to, &bytes)
     }
 
-    /// One line, behind the prefix, in memory that is the caller's.
+    /// One line after the prefix, in memory that the caller owns.
     fn PMIx_Data_print(to: Ptr<Ptr<u8>>, prefix: Ptr<u8>, from: Ptr<Opaque>, of: u16) -> Code {
         if to.is_null() || from.is_null() {
             return Err(BAD);
         }
         let of = DataType(of);
         let shown = match of {
-            // SAFETY: the program says what is there.
+            // SAFETY: the program guarantees the type.
             DataType::STRING => unsafe { from.cast::<u8>() }.text().map_or_else(String::new, |text| {
                 String::from_utf8_lossy(&text).into_owned()
             }),
@@ -114,7 +113,7 @@ exported! {
         Ok(())
     }
 
-    /// The bytes become the buffer's.
+    /// The buffer takes ownership of the bytes.
     fn PMIx_Data_load(buffer: Ptr<pmix_data_buffer_t>, payload: Ptr<pmix_byte_object_t>) -> Code {
         let c = payload.read().ok_or(BAD)?;
         load(buffer, c.bytes, c.size)?;
@@ -122,7 +121,7 @@ exported! {
         Ok(())
     }
 
-    /// What was not yet unpacked becomes the caller's; the buffer is empty then.
+    /// The caller takes ownership of the bytes that were not unpacked; the buffer is empty then.
     fn PMIx_Data_unload(buffer: Ptr<pmix_data_buffer_t>, payload: Ptr<pmix_byte_object_t>) -> Code {
         if payload.is_null() {
             return Err(BAD);
@@ -132,7 +131,7 @@ exported! {
         Ok(())
     }
 
-    /// The buffer holds a copy of the bytes then, in place of what it held.
+    /// The buffer's content is replaced by a copy of the bytes.
     fn PMIx_Data_embed(buffer: Ptr<pmix_data_buffer_t>, payload: Ptr<pmix_byte_object_t>) -> Code {
         let bytes = payload.read().map(from_c::blob).ok_or(BAD)?;
         load(buffer, cmem::bytes(bytes.as_bytes()), bytes.len())
@@ -147,7 +146,7 @@ exported! {
     }
 
     fn PMIx_Data_buffer_load(buffer: Ptr<pmix_data_buffer_t>, bytes: Ptr<u8>, size: usize) {
-        // NULL has nothing to be loaded into.
+        // There is nothing to load into if `buffer` is NULL.
         let _ = load(buffer, bytes, size);
     }
 
@@ -157,7 +156,7 @@ exported! {
         size.write(length);
     }
 
-    /// Whether the bytes have become fewer; only then is there an output.
+    /// Whether compression made the data smaller; only then is there an output.
     fn PMIx_Data_compress(from: Ptr<u8>, size: usize, to: Ptr<Ptr<u8>>, length: Ptr<usize>) -> bool {
         let packed = deflate(&from.bytes(size));
         let smaller = !from.is_null() && packed.len() < size;
@@ -175,7 +174,7 @@ fn hand_over(bytes: Option<Vec<u8>>, to: Ptr<Ptr<u8>>, length: Ptr<usize>) -> bo
     bytes.is_some()
 }
 
-/// Puts values behind what the buffer holds.
+/// Appends values to the buffer.
 pub(crate) fn pack(buffer: Ptr<pmix_data_buffer_t>, of: DataType, values: &[Value]) -> Result<(), Status> {
     append(buffer, &pmix::pack(of, values))
 }
@@ -199,7 +198,7 @@ fn append(buffer: Ptr<pmix_data_buffer_t>, bytes: &[u8]) -> Result<(), Status> {
             (base, allocated)
         }
     };
-    // SAFETY: there is room for `used` bytes, on the word of the program or because it was just made.
+    // SAFETY: there is room for `used` bytes: the program guarantees it, or it was just allocated.
     let (behind, pack_ptr, unpack_ptr) = unsafe { (base.at(c.bytes_used), base.at(used), base.at(read)) };
     behind.fill(bytes);
     buffer.write(pmix_data_buffer_t {
@@ -212,7 +211,7 @@ fn append(buffer: Ptr<pmix_data_buffer_t>, bytes: &[u8]) -> Result<(), Status> {
     Ok(())
 }
 
-/// What a topology has, as hwloc counts it.
+/// The objects of a topology, as hwloc counts them.
 fn summary(from: Ptr<pmix_topology_t>) -> Result<String, Status> {
     let c = from.read().ok_or(BAD)?;
     match hwloc().filter(|_| c.source.text().is_some_and(|source| is_hwloc(&source))) {
@@ -221,7 +220,7 @@ fn summary(from: Ptr<pmix_topology_t>) -> Result<String, Status> {
     }
 }
 
-/// With the summary of each topology that is a value in it, in the topology's place.
+/// Replaces each topology inside the value by its summary.
 fn with_summaries(mut value: Value) -> Value {
     let insides: &mut [Value] = match &mut value {
         Value::Topology(topology) => {
@@ -248,7 +247,7 @@ fn load(buffer: Ptr<pmix_data_buffer_t>, bytes: Ptr<u8>, size: usize) -> Result<
     buffer.read().ok_or(BAD)?.release();
     buffer.write(pmix_data_buffer_t {
         base_ptr: bytes,
-        // SAFETY: its end; the program says that it has so many bytes.
+        // SAFETY: the end of the bytes; the program guarantees their number.
         pack_ptr: unsafe { bytes.at(size) },
         unpack_ptr: bytes,
         bytes_allocated: size,
@@ -279,6 +278,6 @@ fn decoding(error: DecodeError) -> Status {
     }
 }
 
-/// What all releases since 4.1 understand; they describe types only when built for debugging.
+/// All releases since 4.1 read it; they describe types only in debug builds.
 const FORMAT: Format = Format { generation: Generation::V41, described: false };
 const LEAST: usize = 128;

@@ -1,7 +1,7 @@
-//! How each data type lies in C memory: as an element of an array, and inside a `pmix_value_t`.
+//! The C layout of each data type: as an element of an array, and inside a `pmix_value_t`.
 //!
-//! One table, from which reading, writing and sizes come. What the conversions of structures are, `from_c.rs` and `to_c.rs`
-//! know; who frees what they own, `release.rs`.
+//! One table, from which reading, writing and sizes are derived. `from_c.rs` and `to_c.rs` convert structures; `release.rs`
+//! frees what they own.
 
 use phalanx_spec::{
     AllocDirective, Command, DataType, IofChannel, JobState, LinkState, Persistence, ProcState, Range, Rank,
@@ -13,7 +13,7 @@ use crate::layout::*;
 use crate::pointer::{Opaque, Ptr, Timeval};
 use crate::{from_c, to_c};
 
-/// Where the union of a value has this type.
+/// Where a value keeps data of this type: in its union, or in memory that the union points to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Inside,
@@ -22,7 +22,7 @@ pub(crate) enum Place {
 
 macro_rules! elements {
     ($($name:ident $place:ident $ctype:ty : $read:expr, $pattern:pat => $write:expr;)+) => {
-        /// The size of one element; nothing for types that C has no form of.
+        /// The size of one element; `None` for types without a C form.
         pub(crate) fn size(of: DataType) -> Option<usize> {
             Some(match of {
                 $(DataType::$name => size_of::<$ctype>(),)+
@@ -37,15 +37,15 @@ macro_rules! elements {
             }
         }
 
-        /// The element there, which is not NULL.
+        /// Reads the element at `at`, which is not NULL.
         ///
         /// # Safety
-        /// It is one of that type.
+        /// `at` points to an element of type `of`.
         pub(crate) unsafe fn read(of: DataType, at: Ptr<Opaque>) -> Result<Value, Status> {
             match of {
                 $(DataType::$name => {
                     let read: fn($ctype) -> Result<Value, Status> = $read;
-                    // SAFETY: the caller says so.
+                    // SAFETY: the caller guarantees it.
                     read(unsafe { at.cast::<$ctype>() }.read().ok_or(Status::ERR_BAD_PARAM)?)
                 })+
                 _ => Err(Status::ERR_UNKNOWN_DATA_TYPE),
@@ -58,7 +58,7 @@ macro_rules! elements {
         /// There is room for one.
         pub(crate) unsafe fn write(value: &Value, at: Ptr<Opaque>) -> Result<(), Status> {
             match value {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller guarantees it.
                 $($pattern => unsafe { at.cast::<$ctype>() }.write($write),)+
                 _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
             }

@@ -1,14 +1,13 @@
-//! The data outside of the functions that programs link: Open MPI 5 looks through the names of OpenPMIx's frameworks to find
-//! out which settings are for its library, and there are none here; tools built on the library print, or replace, its version
-//! and where to report bugs.
+//! Data symbols that programs link: Open MPI 5 searches the names of OpenPMIx's frameworks for settings that belong to its
+//! library, and there are none here; tools built on the library print, or replace, its version and bug-report address.
 
 use std::sync::atomic::AtomicPtr;
 
 use crate::pointer::Ptr;
 
-/// An array of C strings that ends with NULL.
+/// A NULL-terminated array of C strings.
 #[allow(non_upper_case_globals)]
-// SAFETY: nobody but OpenPMIx has this name, in whose place we are.
+// SAFETY: only OpenPMIx, which we replace, uses this name.
 #[unsafe(no_mangle)]
 pub(crate) static pmix_framework_names: [Ptr<u8>; 1] = [Ptr::NULL];
 

@@ -1,6 +1,6 @@
-//! Structures of C programs into values of ours. Everything is copied; nothing of the program's is kept.
+//! Conversion of C structures into our values. Everything is copied; no pointer of the program's is kept.
 //!
-//! Names that are no UTF-8 or too long are refused with `PMIX_ERR_BAD_PARAM`, other text is taken as it is.
+//! Names that are not UTF-8 or too long are refused with `PMIX_ERR_BAD_PARAM`; other text is accepted unchanged.
 
 use phalanx_spec::{DataType, ProcState, Rank, Status};
 use phalanx_wire::{
@@ -23,13 +23,13 @@ pub(crate) fn value(c: &pmix_value_t) -> Result<Value, Status> {
         _ if of == DataType::UNDEF => Ok(Value::Undef),
         Place::Inside => {
             let mut data = c.data;
-            // SAFETY: the type says what the union is.
+            // SAFETY: the type identifies the union's member.
             unsafe { element::read(of, Ptr::from_raw(&mut data).erased()) }
         }
         Place::Behind => {
             let behind = c.data.pointer();
-            // A NULL in place of a structure says as little as no value.
-            // SAFETY: the type says what is behind it.
+            // A NULL in place of a structure means no value.
+            // SAFETY: the type identifies what it points to.
             if behind.is_null() { Ok(Value::Undef) } else { unsafe { element::read(of, behind) } }
         }
     }
@@ -37,20 +37,20 @@ pub(crate) fn value(c: &pmix_value_t) -> Result<Value, Status> {
 
 pub(crate) fn array(c: &pmix_data_array_t) -> Result<DataArray, Status> {
     let of = c.type_.data_type();
-    // SAFETY: the array says so.
+    // SAFETY: the array's type identifies its elements.
     Ok(DataArray { of, items: unsafe { elements(of, c.array, c.size) }? })
 }
 
-/// Elements of one type that lie behind each other.
+/// Reads consecutive elements of one type.
 ///
 /// # Safety
-/// There are so many of that type, or it is NULL.
+/// `at` points to `count` elements of type `of`, or is NULL.
 pub(crate) unsafe fn elements(of: DataType, at: Ptr<Opaque>, count: usize) -> Result<Vec<Value>, Status> {
     if at.is_null() || of == DataType::UNDEF {
         return Ok(Vec::new());
     }
     let size = element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let one = |index| unsafe { element::read(of, at.cast::<u8>().at(index * size).erased()) };
     (0..count).map(one).collect()
 }
@@ -64,7 +64,8 @@ pub(crate) fn infos(at: Ptr<pmix_info_t>, count: usize) -> Result<Vec<Info>, Sta
     at.items(count).map(|c| info(&c)).collect()
 }
 
-/// Like [`infos`], but leaves out what cannot be read and need not be: hosts pass pointers of their own among the rest.
+/// Like [`infos`], but skips infos that cannot be read and are not required: hosts pass pointers of their own among the
+/// rest.
 pub(crate) fn readable_infos(at: Ptr<pmix_info_t>, count: usize) -> Result<Vec<Info>, Status> {
     let required = |c: &pmix_info_t| c.flags & InfoFlags::REQUIRED.bits() != 0;
     let readable = |c: pmix_info_t| match info(&c) {
@@ -86,7 +87,7 @@ pub(crate) fn procs(at: Ptr<pmix_proc_t>, count: usize) -> Result<Vec<ProcId>, S
     at.items(count).map(|c| proc(&c)).collect()
 }
 
-/// A namespace in its array.
+/// A namespace from its fixed array.
 pub(crate) fn nspace(c: &[u8]) -> Result<Nspace, Status> {
     text_until_nul(c).and_then(|name| Nspace::new(name).ok()).ok_or(BAD)
 }
@@ -108,12 +109,12 @@ pub(crate) fn text(c: Ptr<u8>) -> Option<Text> {
     c.text().map(|bytes| Text::from_bytes(&bytes))
 }
 
-/// An array of strings that ends with NULL.
+/// A NULL-terminated array of strings.
 pub(crate) fn argv(c: Ptr<Ptr<u8>>) -> Vec<Text> {
     cmem::strings(c).into_iter().filter_map(text).collect()
 }
 
-/// An array of keys that ends with NULL.
+/// A NULL-terminated array of keys.
 pub(crate) fn keys(c: Ptr<Ptr<u8>>) -> Result<Vec<Key>, Status> {
     cmem::strings(c).into_iter().map(key).collect()
 }
@@ -172,11 +173,11 @@ pub(crate) fn regattr(c: &pmix_regattr_t) -> Regattr {
     }
 }
 
-/// The list form of a set of hwloc's or of ours.
+/// The list form of a cpuset of hwloc's or of ours.
 pub(crate) fn cpuset(c: &pmix_cpuset_t) -> Result<Option<Text>, Status> {
     match c.source.text() {
         _ if c.bitmap.is_null() => Ok(None),
-        // SAFETY: what is ours is text.
+        // SAFETY: a cpuset of ours is text.
         Some(source) if source == OURS => Ok(text(unsafe { c.bitmap.cast() })),
         Some(source) if is_hwloc(&source) => {
             let list = hwloc().and_then(|hwloc| hwloc.list(c.bitmap)).ok_or(Status::ERR_NOT_SUPPORTED)?;
@@ -189,7 +190,7 @@ pub(crate) fn cpuset(c: &pmix_cpuset_t) -> Result<Option<Text>, Status> {
 /// The XML of a topology, see [`cpuset`].
 pub(crate) fn topology(c: &pmix_topology_t) -> Result<TopologyBlob, Status> {
     let xml = match c.source.text() {
-        // SAFETY: what is ours is text.
+        // SAFETY: a topology of ours is text.
         Some(source) if source == OURS => text(unsafe { c.topology.cast() }),
         Some(source) if is_hwloc(&source) && !c.topology.is_null() => {
             let xml = hwloc().and_then(|hwloc| hwloc.xml(c.topology)).ok_or(Status::ERR_NOT_SUPPORTED)?;

@@ -1,4 +1,4 @@
-//! What every exported function goes through: no panic crosses the border, failures become codes.
+//! Wraps every exported function: no panic crosses the border, failures become codes.
 //!
 //! `exported!` makes a C function of a Rust body. With `-> Code` the body ends in a `Result<(), Status>`.
 
@@ -8,14 +8,14 @@ use phalanx_spec::Status;
 
 use crate::pointer::Ptr;
 
-/// What most functions return: `pmix_status_t`.
+/// The return type of most functions: `pmix_status_t`.
 pub(crate) type Code = i32;
 
 pub(crate) fn code(result: Result<(), Status>) -> Code {
     result.err().unwrap_or(Status::SUCCESS).0
 }
 
-/// What a function returns that has panicked.
+/// The value that a function returns after a panic.
 pub(crate) trait Failed {
     const FAILED: Self;
 }
@@ -33,7 +33,7 @@ impl<T> Failed for Ptr<T> {
     const FAILED: Self = Ptr::NULL;
 }
 
-/// A NULL where the standard defines no meaning for it, or text that cannot be what it should.
+/// For a NULL where the standard defines no meaning for it, and for invalid text.
 pub(crate) const BAD: Status = Status::ERR_BAD_PARAM;
 
 pub(crate) fn caught<T: Failed>(body: impl FnOnce() -> T) -> T {
@@ -46,7 +46,7 @@ macro_rules! exported {
     ($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) -> Code $body:block $($rest:tt)*) => {
         $(#[$doc])*
         #[allow(non_snake_case, clippy::too_many_arguments)]
-        // SAFETY: the name is that of the standard, which nobody else may use.
+        // SAFETY: the standard reserves this name.
         #[unsafe(no_mangle)]
         extern "C" fn $name($($arg: $type),*) -> $crate::guard::Code {
             $crate::guard::caught(move || {
@@ -59,7 +59,7 @@ macro_rules! exported {
     ($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) -> $ret:ty $body:block $($rest:tt)*) => {
         $(#[$doc])*
         #[allow(non_snake_case, clippy::too_many_arguments)]
-        // SAFETY: the name is that of the standard, which nobody else may use.
+        // SAFETY: the standard reserves this name.
         #[unsafe(no_mangle)]
         extern "C" fn $name($($arg: $type),*) -> $ret {
             $crate::guard::caught(move || $body)

@@ -1,7 +1,7 @@
-//! What programs hold of ours without knowing what it is: lists that grow, and what they are to release later.
+//! Objects of ours that programs hold by opaque handles: growing lists, and things to be released later.
 //!
-//! A program is given a number. One that was never given, or that has been taken back, finds nothing: programs that release
-//! twice are told so instead of breaking memory.
+//! A handle is a number. One that was never given out, or that has been taken back, finds nothing: a program that releases
+//! twice gets an error instead of corrupting memory.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ struct Held {
     last: usize,
 }
 
-/// What the program names by this from now on.
+/// Stores a value and returns the program's handle for it.
 pub(crate) fn hold<T: Any + Send>(value: T) -> Ptr<Opaque> {
     let mut held = held();
     held.last += 1;
@@ -24,12 +24,12 @@ pub(crate) fn hold<T: Any + Send>(value: T) -> Ptr<Opaque> {
     Ptr::token(number)
 }
 
-/// Looks at what a program holds; nothing if it is something else, or gone.
+/// Accesses the value of a handle; `None` if it has another type, or is gone.
 pub(crate) fn with<T: Any, R>(named: Ptr<Opaque>, look: impl FnOnce(&mut T) -> R) -> Option<R> {
     held().all.get_mut(&named.number())?.downcast_mut().map(look)
 }
 
-/// Takes it back.
+/// Takes the value of a handle back.
 pub(crate) fn take<T: Any>(named: Ptr<Opaque>) -> Option<T> {
     let mut held = held();
     if !held.all.get(&named.number())?.is::<T>() {

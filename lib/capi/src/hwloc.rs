@@ -1,7 +1,7 @@
 //! hwloc, opened at run time when it is installed: MPI libraries expect its objects in cpusets and topologies.
 //!
-//! Nothing of ours needs it. It is opened by its soname on the first use, so that a copy that the program has loaded is the
-//! one that is found, and never closed: programs keep objects that only it can free.
+//! Nothing of ours needs it. It is opened by its soname on first use, so that a copy that the program has loaded is found,
+//! and never closed: programs keep objects that only it can free.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use crate::cmem;
 use crate::pointer::{Opaque, Ptr};
 
-/// What begins the `source` of hwloc's cpusets and topologies.
+/// Prefix of the `source` of hwloc's cpusets and topologies.
 pub(crate) const HWLOC: &[u8] = b"hwloc";
 
 /// The functions of hwloc that we call.
@@ -38,7 +38,7 @@ pub(crate) fn hwloc() -> Option<&'static Hwloc> {
     FOUND.get_or_init(Hwloc::open).as_ref()
 }
 
-/// Whether a `source` says that hwloc made it.
+/// Whether a `source` names hwloc as the producer.
 pub(crate) fn is_hwloc(source: &[u8]) -> bool {
     source.get(..HWLOC.len()).is_some_and(|start| start.eq_ignore_ascii_case(HWLOC))
 }
@@ -46,7 +46,7 @@ pub(crate) fn is_hwloc(source: &[u8]) -> bool {
 impl Hwloc {
     #[expect(clippy::missing_transmute_annotations, reason = "the fields have the types")]
     fn open() -> Option<Hwloc> {
-        // SAFETY: a library of the system, whose initializers do nothing to us.
+        // SAFETY: a library of the system, with initializers that do not affect us.
         let library = unsafe { libc::dlopen(SONAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if library.is_null() {
             return None;
@@ -91,7 +91,7 @@ impl Hwloc {
             (self.bitmap_free)(bitmap);
             return None;
         }
-        // SAFETY: of which nothing is said.
+        // SAFETY: an opaque pointer, which is not followed.
         Some(unsafe { Ptr::from_raw(bitmap.cast()) })
     }
 
@@ -101,7 +101,7 @@ impl Hwloc {
         if (self.bitmap_list_asprintf)(&mut text, bitmap.raw().cast()) < 0 {
             return None;
         }
-        // SAFETY: a C string of its own.
+        // SAFETY: a C string that hwloc has just allocated.
         let text: Ptr<u8> = unsafe { Ptr::from_raw(text.cast()) };
         let list = text.text();
         cmem::free(text);
@@ -112,7 +112,7 @@ impl Hwloc {
         (self.bitmap_free)(bitmap.raw().cast());
     }
 
-    /// The topology of this machine, or the one that an XML describes; the program destroys it.
+    /// The topology of this machine, or the one that an XML text describes; the program destroys it.
     pub(crate) fn topology(&self, xml: Option<&CStr>) -> Option<Ptr<Opaque>> {
         let mut topology = std::ptr::null_mut();
         if (self.topology_init)(&mut topology) < 0 {
@@ -125,7 +125,7 @@ impl Hwloc {
         // Without this, devices are left out.
         (self.topology_set_io_types_filter)(topology, KEEP_IMPORTANT);
         if described && (self.topology_load)(topology) == 0 {
-            // SAFETY: of which nothing is said.
+            // SAFETY: an opaque pointer, which is not followed.
             return Some(unsafe { Ptr::from_raw(topology.cast()) });
         }
         (self.topology_destroy)(topology);
@@ -138,20 +138,20 @@ impl Hwloc {
         if (self.topology_export_xmlbuffer)(topology, &mut text, &mut length, 0) < 0 {
             return None;
         }
-        // SAFETY: a C string, until it is freed.
+        // SAFETY: a C string, valid until it is freed.
         let xml = unsafe { Ptr::<u8>::from_raw(text.cast()) }.text();
         (self.free_xmlbuffer)(topology, text);
         xml
     }
 
-    /// How many objects of which type there are, from the machine down, as `lstopo --only` and `hwloc-info` count them.
+    /// The number of objects of each type, from the machine down, as `lstopo --only` and `hwloc-info` count them.
     pub(crate) fn summary(&self, topology: Ptr<Opaque>) -> String {
         let topology: *mut c_void = topology.raw().cast();
         let levels = (0..(self.topology_get_depth)(topology)).chain([NUMA_DEPTH]);
         let count = |depth| {
             let count = (self.get_nbobjs_by_depth)(topology, depth);
             let name = (self.obj_type_string)((self.get_depth_type)(topology, depth)).cast_mut();
-            // SAFETY: a C string that stays, or NULL.
+            // SAFETY: a C string with static lifetime, or NULL.
             let name = unsafe { Ptr::<u8>::from_raw(name.cast()) }.text()?;
             (count > 0).then(|| format!("{count} {}", String::from_utf8_lossy(&name)))
         };

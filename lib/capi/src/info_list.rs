@@ -1,4 +1,4 @@
-//! Lists of infos that grow: a program holds one without knowing what it is.
+//! Growing lists of infos, which programs hold by opaque handles.
 
 use phalanx_spec::{DataType, Status};
 use phalanx_wire::InfoFlags;
@@ -12,7 +12,7 @@ use crate::release::{Release, free_array};
 use crate::value::{copied, copied_info, loaded};
 use crate::{cmem, to_c};
 
-/// Each info is an allocation of its own: a program may keep pointers to them while the list grows.
+/// Each info is a separate allocation: a program may keep pointers to them while the list grows.
 #[derive(Default)]
 struct List(Vec<Ptr<pmix_info_t>>);
 
@@ -37,7 +37,7 @@ exported! {
         with(list, |list: &mut List| list.0.insert(0, cmem::one(info))).ok_or(BAD)
     }
 
-    /// With `overwrite`, a value that is there under the same key is replaced, else it stays.
+    /// With `overwrite`, replaces an existing value of the same key; otherwise that stays.
     fn PMIx_Info_list_add_unique(
         list: Ptr<Opaque>, key: Ptr<u8>, data: Ptr<Opaque>, of: u16, overwrite: bool,
     ) -> Code {
@@ -62,7 +62,7 @@ exported! {
         add_unique(list, copied_info(&info.read().ok_or(BAD)?)?, overwrite)
     }
 
-    /// The value stays the program's: the list only refers to it.
+    /// The program keeps the value: the list only refers to it.
     fn PMIx_Info_list_insert(list: Ptr<Opaque>, info: Ptr<pmix_info_t>) -> Code {
         let c = info.read().ok_or(BAD)?;
         add(list, pmix_info_t { flags: c.flags | InfoFlags::PERSISTENT.bits(), ..c }, true)
@@ -91,7 +91,7 @@ exported! {
         with(list, |list: &mut List| list.0.len()).unwrap_or(0)
     }
 
-    /// The info `prev` (NULL: the first); `next` is set to the one behind it, NULL at the end.
+    /// The info `prev` (NULL: the first); `next` is set to the following one, NULL at the end.
     fn PMIx_Info_list_get_info(list: Ptr<Opaque>, prev: Ptr<Opaque>, next: Ptr<Ptr<Opaque>>) -> Ptr<pmix_info_t> {
         let found = with(list, |list: &mut List| {
             let mut from = list.0.iter().skip_while(|info| !prev.is_null() && info.erased() != prev);

@@ -1,12 +1,12 @@
-//! What the process is: made by the first init, ended by the last finalize.
+//! The state of the process: created by the first init, ended by the last finalize.
 //!
-//! A process has one instance for the calls of clients. Usually that is a client; in a process that is a server and
-//! nothing else it is the server, and the inits of both roles are counted together. A process may also be a client
-//! of one server and the server of others.
+//! A process has one instance for client calls. Usually that is a client; in a process that is only a server it is the
+//! server, and the inits of both roles are counted together. A process may also be a client of one server and the server of
+//! others.
 //!
-//! A forked child has its parent's memory but not its threads, so nothing that the parent made may be touched there, locks
+//! A forked child has its parent's memory but not its threads, so nothing of the parent's may be touched there, locks
 //! included: the process id is compared before anything else, and a child starts with a state of its own. The old one is
-//! left where it is.
+//! left unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -30,29 +30,29 @@ struct Process {
 
 #[derive(Default)]
 struct Current {
-    /// Inits of a client, while it is no server.
+    /// Inits of a client, unless the instance is the server.
     references: usize,
     instance: Option<Arc<Instance>>,
     /// The server and the inits that share it.
     serving: Option<(Arc<Serving>, usize)>,
-    /// One of those is the tool's, which ends with it.
+    /// The tool holds one of those references, which ends with the tool.
     tool_serves: bool,
-    /// Where the tool is to leave its address when it serves.
+    /// The file for the tool's address when it serves.
     tool_file: Option<String>,
 }
 
-/// Who makes the calls of clients, with what belongs to the C side of it.
+/// The maker of client calls, with the state of its C side.
 pub(crate) struct Instance {
     pub(crate) client: Native,
     /// Values that programs have pointers to.
     pub(crate) kept: Mutex<Kept>,
-    /// Where output is shown that no callback takes, or that goes to files beside it, by the program's number of the pull.
+    /// The screens for output without a callback, or for files beside one, by the program's number of the pull.
     screens: Mutex<Screens>,
-    /// The thread that collects standard input, and how to end it.
+    /// The thread that collects standard input, and the means to end it.
     collecting: Mutex<Option<(Arc<Collection>, JoinHandle<()>)>>,
 }
 
-/// By pull, each screen with the number by which it is fed.
+/// By pull, each screen with the handler that feeds it.
 type Screens = BTreeMap<usize, Vec<(HandlerId, Screen)>>;
 
 impl Instance {
@@ -60,7 +60,7 @@ impl Instance {
         self.screens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was written before has come, and is written where it is shown, when this returns.
+    /// Ends a pull. When this returns, earlier output has arrived, and has been written where it is shown.
     pub(crate) fn end_pull(&self, reference: usize, directives: &[Info]) -> Result<(), Status> {
         let end = |handler| {
             let call = ClientCall::IofDeregister { handler, directives: directives.to_vec() };
@@ -71,24 +71,24 @@ impl Instance {
         let answer = end(own);
         let screens = self.screens().remove(&reference).unwrap_or_default();
         for (handler, screen) in screens {
-            // Those that have ended show nothing more.
+            // Pulls that have ended already show nothing more.
             let _ = if handler == own { Ok(()) } else { end(handler) };
             drop(screen);
         }
         answer
     }
 
-    /// Ends what is shown of others while the server can still be told what was.
+    /// Ends the screens while the server can still get reports of what they showed.
     fn end_screens(&self) {
         let all: Vec<usize> = self.screens().keys().copied().collect();
         let patience = [Info::new(keys::TIMEOUT, END_OF_PULL)];
         for reference in all {
-            // A server that is gone, or slow, keeps nobody from leaving.
+            // A server that is gone, or slow, must not keep the process from ending.
             let _ = self.end_pull(reference, &patience);
         }
     }
 
-    /// Collects standard input for others, once at a time.
+    /// Collects standard input for other processes, one collection at a time.
     pub(crate) fn collect(
         &self,
         push: impl FnMut(&[u8]) -> Result<(), Status> + Send + 'static,
@@ -130,7 +130,7 @@ fn state() -> &'static Process {
     let now = match STATE.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => fresh,
         Err(other) => {
-            // SAFETY: nobody else has seen it.
+            // SAFETY: no other thread has seen it.
             drop(unsafe { Box::from_raw(fresh) });
             other
         }
@@ -149,7 +149,7 @@ pub(crate) fn serving() -> Result<Arc<Serving>, Status> {
     read(state()).serving.as_ref().map(|(serving, _)| serving.clone()).ok_or(Status::ERR_INIT)
 }
 
-/// Does this with all that makes progress in this process.
+/// Calls this for everything that makes progress in this process.
 pub(crate) fn each_role(run: impl Fn(&Native)) {
     let (instance, serving) = {
         let current = read(state());
@@ -166,18 +166,18 @@ pub(crate) fn each_role(run: impl Fn(&Native)) {
     }
 }
 
-/// How processes find the server of this process or, in a child that was forked to become one of them, of its parent: Slurm
-/// sets its tasks up after the fork.
+/// The environment for processes of this process's server or, in a child that was forked to become one of them, of its
+/// parent's: Slurm sets its tasks up after the fork.
 pub(crate) fn fork_setup() -> Result<ForkSetup, Status> {
     if let Ok(serving) = serving() {
         return Ok(serving.server.fork_setup());
     }
-    // SAFETY: NULL, or what the parent had not freed when it forked; nobody frees it in the child.
+    // SAFETY: NULL, or a pointer that the parent had not freed when it forked; it is never freed in the child.
     let inherited = unsafe { FORK_SETUP.load(Ordering::Acquire).as_ref() };
     inherited.cloned().ok_or(Status::ERR_INIT)
 }
 
-/// The setup of jobs has changed: children that are forked from now on know.
+/// The setup of jobs has changed: children forked from now on use it.
 pub(crate) fn renew_fork_setup() -> Result<(), Status> {
     set_fork_setup(Some(serving()?.server.fork_setup()));
     Ok(())
@@ -187,7 +187,7 @@ fn set_fork_setup(setup: Option<ForkSetup>) {
     let new = setup.map_or(std::ptr::null_mut(), |setup| Box::into_raw(Box::new(setup)));
     let old = FORK_SETUP.swap(new, Ordering::AcqRel);
     if !old.is_null() {
-        // SAFETY: it came from a box, and the process that has set it only reads it in children.
+        // SAFETY: it came from a box, and is only read in children of the process that set it.
         drop(unsafe { Box::from_raw(old) });
     }
 }
@@ -196,7 +196,7 @@ pub(crate) fn is_initialized() -> bool {
     read(state()).instance.is_some()
 }
 
-/// One more reference to the instance; the first makes it, a client or a tool.
+/// Adds a reference to the instance; the first creates it, as a client or a tool.
 pub(crate) fn acquire(start: impl FnOnce() -> Result<Native, Status>) -> Result<Arc<Instance>, Status> {
     let mut current = write(state());
     if let Some(instance) = current.instance.clone() {
@@ -217,7 +217,7 @@ pub(crate) fn acquire(start: impl FnOnce() -> Result<Native, Status>) -> Result<
     Ok(instance)
 }
 
-/// One reference less; the last ends the client, or the server.
+/// Drops a reference; the last ends the client, or the server.
 pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
     let last = {
         let mut current = write(state());
@@ -236,7 +236,7 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
         }
         let last = current.instance.take();
         current.tool_file = None;
-        // The server is left: its process makes the calls of clients for itself from now on.
+        // The server is left: it makes the process's client calls from now on.
         current.instance = current.serving.as_ref().map(|(serving, _)| of_server(serving));
         last
     };
@@ -253,19 +253,19 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
         }
         _ => Ok(()),
     };
-    // What is to be shown is written before the program goes on.
+    // All output for screens is written before the program goes on.
     last.iter().for_each(|instance| instance.screens().clear());
-    // What it waited for has ended with the client.
+    // The pushes that it waited for have ended with the client.
     collecting.map(JoinHandle::join);
     ended
 }
 
-/// The tool that has begun is to leave its address there as soon as it serves.
+/// The tool will put its address into this file as soon as it serves.
 pub(crate) fn leave_address(file: String) {
     write(state()).tool_file = Some(file);
 }
 
-/// Where the tool is to leave its address, if somebody wants it.
+/// The file for the tool's address, if one is wanted.
 pub(crate) fn file_for_address() -> Option<String> {
     read(state()).tool_file.clone()
 }
@@ -278,7 +278,7 @@ pub(crate) fn serve_as_tool(start: impl FnOnce() -> Result<Serving, Status>) -> 
     acquire_server(start).inspect_err(|_| write(state()).tool_serves = false)
 }
 
-/// One more reference to the server; the first makes it.
+/// Adds a reference to the server; the first starts it.
 pub(crate) fn acquire_server(start: impl FnOnce() -> Result<Serving, Status>) -> Result<(), Status> {
     let mut current = write(state());
     if let Some((_, references)) = &mut current.serving {
@@ -294,7 +294,7 @@ pub(crate) fn acquire_server(start: impl FnOnce() -> Result<Serving, Status>) ->
     Ok(())
 }
 
-/// One reference less; the last ends the server.
+/// Drops a reference to the server; the last ends it.
 pub(crate) fn release_server() -> Result<(), Status> {
     let last = {
         let mut current = write(state());
@@ -327,7 +327,7 @@ fn of_server(serving: &Arc<Serving>) -> Arc<Instance> {
     })
 }
 
-/// A failure that the program only gets a number of: the reason is for the log.
+/// Logs the reason of a failure; the program only gets the status.
 pub(crate) fn told(error: Error) -> Status {
     tracing::warn!(%error, "a PMIx call has failed");
     error.status()

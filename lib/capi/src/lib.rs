@@ -1,9 +1,9 @@
 //! The C interface of PMIx: every function of the headers in `lib/libpmix/include`, over the native library.
 //!
-//! `pointer.rs` follows pointers, `cmem.rs` allocates, `guard.rs` makes C functions of Rust bodies, `held.rs` keeps what programs
-//! hold of ours. Elsewhere `unsafe` stands only where something is believed that a program, or the type beside a union, says of
-//! what is behind a pointer: `cargo xtask sources` has the list of these files. `element.rs`, `from_c.rs`, `to_c.rs` and `release.rs` know the structures, `instance.rs` the process's
-//! client; the rest are the functions, a file per section of the standard. Nothing here speaks to a server itself.
+//! `pointer.rs` follows pointers, `cmem.rs` allocates, `guard.rs` makes C functions of Rust bodies, `held.rs` stores our objects that programs hold.
+//! Elsewhere `unsafe` marks only the places that rely on a program, or on the type beside a union, for what is behind a pointer: `cargo xtask
+//! sources` has the list of these files. `element.rs`, `from_c.rs`, `to_c.rs` and `release.rs` handle the structures, `instance.rs` the process's
+//! client; the rest are the functions, one file per section of the standard. Nothing here talks to a server itself.
 #![allow(non_camel_case_types)]
 
 mod argv;

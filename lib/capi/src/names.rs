@@ -1,4 +1,4 @@
-//! Names of processes, namespaces and keys in their arrays: loading, copying, comparing.
+//! Names of processes, namespaces and keys in fixed arrays: loading, copying, comparing.
 
 use phalanx_spec::Rank;
 
@@ -33,7 +33,7 @@ exported! {
         same::<512>(key, wanted)
     }
 
-    /// An empty name stands for any.
+    /// An empty name matches any.
     fn PMIx_Check_nspace(one: Ptr<u8>, other: Ptr<u8>) -> bool {
         same_nspace(one, other)
     }
@@ -73,7 +73,7 @@ exported! {
         to.write(cut(&both));
     }
 
-    /// Takes `CLUSTER:NSPACE` apart.
+    /// Splits `CLUSTER:NSPACE`.
     fn PMIx_Multicluster_nspace_parse(from: Ptr<u8>, cluster: Ptr<[u8; 256]>, nspace: Ptr<[u8; 256]>) {
         let both = start(from, 255);
         let colon = both.iter().position(|byte| *byte == b':').unwrap_or(both.len());
@@ -83,7 +83,7 @@ exported! {
     }
 }
 
-/// A text in an array of its own, cut to what fits; zeroes for NULL.
+/// A text in a fixed array, truncated to what fits; zeroes for NULL.
 pub(crate) fn fixed<const N: usize>(text: Ptr<u8>) -> [u8; N]
 where
     [u8; N]: Plain,
@@ -118,6 +118,6 @@ fn same_rank(one: u32, other: u32) -> bool {
 
 /// A process begins with its namespace.
 fn nspace_of(proc: Ptr<pmix_proc_t>) -> Ptr<u8> {
-    // SAFETY: the program says that a process is there.
+    // SAFETY: the program guarantees that a process is there.
     unsafe { proc.cast() }
 }

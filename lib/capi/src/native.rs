@@ -1,4 +1,4 @@
-//! What this process is to PMIx: a client, a tool, or a server that makes a client's calls of itself.
+//! The role of this process: a client, a tool, or a server that makes client calls itself.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) enum Native {
     Server(Arc<Serving>),
 }
 
-/// The same call of either role.
+/// The same call for any role.
 macro_rules! either {
     ($self:ident, $role:ident => $call:expr) => {
         match $self {
@@ -70,7 +70,7 @@ impl Native {
         either!(self, role => role.forget_output_handler(id))
     }
 
-    /// A server is not sent the output of what it spawns.
+    /// A server does not get the output of what it spawns.
     pub(crate) fn show_spawned(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
         match self {
             Native::Client(client) => client.show_spawned(job),
@@ -95,7 +95,7 @@ impl Native {
         either!(self, role => role.known(request))
     }
 
-    /// What a client knows under this name. Others go the longer way.
+    /// A known value of a client. The other roles take the longer path.
     pub(crate) fn value_at_hand(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
         match self {
             Native::Client(client) => client.value_at_hand(nspace, rank, key),

@@ -1,10 +1,9 @@
-//! Pointers of C programs: the one place where they are followed.
+//! Pointers of C programs: the only place where they are followed.
 //!
-//! Whether a pointer is valid, and for how many elements, is what a program promises by calling us with it; nobody but a
-//! program and `cmem.rs` makes one. Whoever makes one here of something else, or says that something else is behind it, is
-//! `unsafe` and says why that holds; so is whoever goes further along it than over the elements that it was made for, or puts a
-//! type beside a union. What is behind a pointer is copied out or in, never borrowed for longer than a call lasts. NULL is
-//! always noticed here.
+//! By calling us, a program guarantees that a pointer is valid, and for how many elements; only a program and `cmem.rs` make
+//! one. Code here that makes a pointer of anything else, or changes its type, is `unsafe` and states why that is sound; so is
+//! code that goes beyond the elements that a pointer was made for, or puts a type beside a union. Data behind a pointer is
+//! copied out or in, never borrowed for longer than a call. NULL is always checked here.
 
 use std::mem::MaybeUninit;
 
@@ -14,7 +13,7 @@ use phalanx_spec::DataType;
 #[repr(transparent)]
 pub(crate) struct Ptr<T>(*mut T);
 
-/// What a `void *` points to: nothing that can be read or written before somebody says what it is.
+/// The target of a `void *`: it cannot be read or written before its type is known.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Opaque([u8; 0]);
@@ -27,18 +26,18 @@ pub(crate) struct Timeval {
     pub(crate) usec: i64,
 }
 
-/// The type of what stands beside it: of a value's union, of an array's elements. Reading follows it, so it is made of a number only
-/// by who says that this is what is there.
+/// The type of the data beside it: of a value's union, of an array's elements. Reading relies on it, so only code that knows the
+/// data makes one from a number.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u16);
 
-/// The union of a `pmix_value_t`: which member is there says the type beside it.
+/// The union of a `pmix_value_t`: the type beside it identifies the member.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub(crate) struct Data([MaybeUninit<u8>; 24]);
 
-/// Types without invariants: whatever bytes a C program has put there is a value, zeroes included.
+/// Types without invariants: any bytes from a C program are a valid value, including zeroes.
 ///
 /// # Safety
 /// Exactly that, and the type must have C's layout.
@@ -71,7 +70,7 @@ impl<T> PartialEq for Ptr<T> {
     }
 }
 
-// SAFETY: an address; who follows it on another thread does so on the program's word, as on this one.
+// SAFETY: an address; following it on another thread relies on the program's guarantee, as on this one.
 unsafe impl<T> Send for Ptr<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Ptr<T> {}
@@ -80,7 +79,7 @@ impl<T> Ptr<T> {
     pub(crate) const NULL: Ptr<T> = Ptr(std::ptr::null_mut());
 
     /// # Safety
-    /// NULL, or as many `T` are there as will be read or written through it, for as long as that happens.
+    /// NULL, or it points to as many `T` as will be read or written through it, for as long as that happens.
     pub(crate) unsafe fn from_raw(raw: *mut T) -> Ptr<T> {
         Ptr(raw)
     }
@@ -93,7 +92,7 @@ impl<T> Ptr<T> {
         self.0.is_null()
     }
 
-    /// The same address, without a word on what is there.
+    /// The same address, without a type.
     pub(crate) fn erased(self) -> Ptr<Opaque> {
         Ptr(self.0.cast())
     }
@@ -107,69 +106,69 @@ impl<T> Ptr<T> {
     /// The element `index` places further on; NULL stays NULL.
     ///
     /// # Safety
-    /// So many are there, or nobody follows the pointer.
+    /// That element exists, or the pointer is not followed.
     pub(crate) unsafe fn at(self, index: usize) -> Ptr<T> {
         if self.is_null() { self } else { Ptr(self.0.wrapping_add(index)) }
     }
 
-    /// Where the elements of an array are, as many as are there on the word of who has made the pointer; nowhere behind NULL.
+    /// Pointers to the elements of an array of `count`, which the maker of the pointer guarantees; none for NULL.
     pub(crate) fn places(self, count: usize) -> impl Iterator<Item = Ptr<T>> {
         let count = if self.is_null() { 0 } else { count };
         (0..count).map(move |index| Ptr(self.0.wrapping_add(index)))
     }
 
-    /// How far `later` lies behind, in elements; 0 if it does not.
+    /// The distance to `later` in elements; 0 if that is not behind.
     pub(crate) fn distance_to(self, later: Ptr<T>) -> usize {
         (later.0 as usize).saturating_sub(self.0 as usize) / size_of::<T>().max(1)
     }
 }
 
 impl<T: Plain> Ptr<T> {
-    /// What is there; nothing behind NULL.
+    /// Reads the value; `None` for NULL.
     pub(crate) fn read(self) -> Option<T> {
-        // SAFETY: not NULL, so the program's word holds; any bytes are a T.
+        // SAFETY: not NULL, so the program's guarantee holds; any bytes are a T.
         (!self.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 
-    /// Nothing happens behind NULL.
+    /// Writes the value; does nothing for NULL.
     pub(crate) fn write(self, value: T) {
         if !self.is_null() {
-            // SAFETY: not NULL, so the program's word holds. Nothing is dropped: T is Copy.
+            // SAFETY: not NULL, so the program's guarantee holds. Nothing is dropped: T is Copy.
             unsafe { self.0.write_unaligned(value) }
         }
     }
 
-    /// The elements of an array; none behind NULL.
+    /// The elements of an array; none for NULL.
     pub(crate) fn items(self, count: usize) -> impl Iterator<Item = T> {
         self.places(count).filter_map(Ptr::read)
     }
 }
 
 impl Ptr<u8> {
-    /// A copy of so many bytes.
+    /// A copy of `count` bytes.
     pub(crate) fn bytes(self, count: usize) -> Vec<u8> {
         if self.is_null() {
             return Vec::new();
         }
-        // SAFETY: not NULL, so the program's word holds for `count` bytes.
+        // SAFETY: not NULL, so the program's guarantee holds for `count` bytes.
         unsafe { std::slice::from_raw_parts(self.0, count) }.to_vec()
     }
 
-    /// What is made of a C string, without its NUL, while it is looked at; nothing behind NULL.
+    /// Applies a function to a C string, without its NUL; `None` for NULL.
     pub(crate) fn with_text<R>(self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        // SAFETY: not NULL, so it is a C string on the program's word, for as long as this call lasts.
+        // SAFETY: not NULL, so the program guarantees a C string, for as long as this call lasts.
         (!self.is_null()).then(|| look(unsafe { std::ffi::CStr::from_ptr(self.0.cast()) }.to_bytes()))
     }
 
-    /// A copy of a C string, without its NUL; nothing behind NULL.
+    /// A copy of a C string, without its NUL; `None` for NULL.
     pub(crate) fn text(self) -> Option<Vec<u8>> {
         self.with_text(<[u8]>::to_vec)
     }
 
-    /// Puts these bytes there; nothing happens behind NULL.
+    /// Writes these bytes; does nothing for NULL.
     pub(crate) fn fill(self, bytes: &[u8]) {
         if !self.is_null() {
-            // SAFETY: not NULL, so the program's word holds for as many bytes; ours cannot overlap them.
+            // SAFETY: not NULL, so the program's guarantee holds for as many bytes; ours cannot overlap them.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0, bytes.len()) }
         }
     }
@@ -183,7 +182,7 @@ impl<const N: usize> Ptr<[u8; N]> {
 }
 
 impl Ptr<Opaque> {
-    /// A number in the place of an address: nobody follows it.
+    /// A number in place of an address: it is never followed.
     pub(crate) fn token(number: usize) -> Ptr<Opaque> {
         Ptr(std::ptr::without_provenance_mut(number))
     }
@@ -194,11 +193,11 @@ impl Ptr<Opaque> {
 }
 
 impl Tag {
-    /// Of nothing.
+    /// The type of empty data.
     pub(crate) const UNDEF: Tag = Tag(DataType::UNDEF.0);
 
     /// # Safety
-    /// What it is put beside is of this type, or empty.
+    /// The data beside it is of this type, or empty.
     pub(crate) unsafe fn of(of: DataType) -> Tag {
         Tag(of.0)
     }
@@ -211,17 +210,17 @@ impl Tag {
 impl Data {
     pub(crate) const ZERO: Data = Data([MaybeUninit::new(0); 24]);
 
-    /// The member that is a pointer to whatever.
+    /// The union's pointer member.
     pub(crate) fn pointer(&self) -> Ptr<Opaque> {
-        // SAFETY: any address is one of something unsaid.
+        // SAFETY: any address is a valid opaque pointer.
         unsafe { self.get() }
     }
 
     /// # Safety
-    /// It was set as a `T`, if that has pointers inside that will be followed.
+    /// It was set as a `T`, if `T` has pointers inside that will be followed.
     pub(crate) unsafe fn get<T: Plain>(&self) -> T {
         const { assert!(size_of::<T>() <= size_of::<Data>()) }
-        // SAFETY: large enough; what a program sets only in part, C reads in whole as well.
+        // SAFETY: large enough; C also reads members in whole that a program has set only in part.
         unsafe { self.0.as_ptr().cast::<T>().read_unaligned() }
     }
 

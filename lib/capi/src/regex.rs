@@ -1,4 +1,4 @@
-//! Maps of nodes and processes in their compact form.
+//! Maps of nodes and processes in compact form.
 
 use phalanx_spec::Status;
 use phalanx_wire::regex::{nodes_to_regex, ppn_to_regex};
@@ -9,20 +9,20 @@ use crate::layout::*;
 use crate::pointer::Ptr;
 
 exported! {
-    /// Host names between commas.
+    /// Takes comma-separated host names.
     fn PMIx_generate_regex(nodes: Ptr<u8>, to: Ptr<Ptr<u8>>) -> Code {
         let text = text(nodes)?;
         let names: Vec<&str> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         give(&nodes_to_regex(&names).ok_or(BAD)?, to)
     }
 
-    /// Nodes between semicolons, their ranks and ranges of ranks between commas.
+    /// Takes nodes separated by semicolons, their ranks and ranges of ranks by commas.
     fn PMIx_generate_ppn(map: Ptr<u8>, to: Ptr<Ptr<u8>>) -> Code {
         let nodes = text(map)?.split(';').map(ranks).collect::<Result<Vec<_>, _>>()?;
         give(&ppn_to_regex(&nodes), to)
     }
 
-    /// The list as it is: there are no notations of this structure that others would understand.
+    /// The list unchanged: other libraries understand no notation of this structure.
     fn PMIx_generate_regex2(
         list: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, to: Ptr<pmix_regex2_t>,
     ) -> Code {
@@ -54,7 +54,7 @@ exported! {
     }
 }
 
-/// The notation that says what it means.
+/// The name of the literal notation.
 const RAW: &[u8] = b"raw";
 
 fn text(c: Ptr<u8>) -> Result<String, Status> {

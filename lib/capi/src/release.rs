@@ -1,4 +1,4 @@
-//! Frees what C structures own, and leaves them empty. The structures themselves belong to whoever has them.
+//! Frees what C structures own, and leaves them empty. The structures themselves belong to their owners.
 
 use phalanx_spec::DataType;
 
@@ -11,14 +11,14 @@ use crate::to_c::OURS;
 
 /// A structure that owns memory.
 pub(crate) trait Release: Plain {
-    /// What a new one holds.
+    /// The content of a new one.
     const EMPTY: Self;
 
-    /// Frees what it owns, one level after the other.
+    /// Frees what it owns, recursively.
     fn release(&self);
 }
 
-/// Frees what the structure there owns, and empties it.
+/// Frees what the structure owns, and empties it.
 pub(crate) fn destruct<T: Release>(at: Ptr<T>) {
     if let Some(c) = at.read() {
         c.release();
@@ -26,7 +26,7 @@ pub(crate) fn destruct<T: Release>(at: Ptr<T>) {
     }
 }
 
-/// Frees an array with all that its elements own.
+/// Frees an array and everything that its elements own.
 pub(crate) fn free_array<T: Release>(at: Ptr<T>, count: usize) {
     at.items(count).for_each(|c| c.release());
     cmem::free(at);
@@ -35,14 +35,14 @@ pub(crate) fn free_array<T: Release>(at: Ptr<T>, count: usize) {
 /// Frees what elements of a type own.
 ///
 /// # Safety
-/// There are so many of that type, or it is NULL.
+/// `at` points to `count` elements of that type, or is NULL.
 pub(crate) unsafe fn elements(of: DataType, at: Ptr<Opaque>, count: usize) {
     fn all<T: Release>(at: Ptr<Opaque>, count: usize) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { at.cast::<T>() }.items(count).for_each(|c| c.release());
     }
     match of {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         DataType::STRING => unsafe { at.cast::<Ptr<u8>>() }.items(count).for_each(cmem::free),
         DataType::VALUE => all::<pmix_value_t>(at, count),
         DataType::APP => all::<pmix_app_t>(at, count),
@@ -71,18 +71,18 @@ pub(crate) unsafe fn elements(of: DataType, at: Ptr<Opaque>, count: usize) {
         DataType::DEVICE => all::<pmix_device_t>(at, count),
         DataType::NODE_PID => all::<pmix_node_pid_t>(at, count),
         DataType::REGEX2 => all::<pmix_regex2_t>(at, count),
-        // All others own nothing.
+        // The other types own nothing.
         _ => {}
     }
 }
 
-/// Makes elements of zeroes empty, where that is something else.
+/// Makes zeroed elements empty, where that is something else.
 ///
 /// # Safety
-/// There is room for so many of that type.
+/// There is room for `count` elements of that type.
 pub(crate) unsafe fn empty(of: DataType, at: Ptr<Opaque>, count: usize) {
     fn all<T: Release>(at: Ptr<Opaque>, count: usize) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         let at = unsafe { at.cast::<T>() };
         at.places(count).for_each(|place| place.write(T::EMPTY));
     }
@@ -105,12 +105,12 @@ impl Release for pmix_value_t {
         match element::place(of) {
             Place::Inside => {
                 let mut data = self.data;
-                // SAFETY: the type says what the union is.
+                // SAFETY: the type identifies the union's member.
                 unsafe { elements(of, Ptr::from_raw(&mut data).erased(), 1) };
             }
             Place::Behind => {
                 let behind = self.data.pointer();
-                // SAFETY: the type says what is behind it.
+                // SAFETY: the type identifies what it points to.
                 unsafe { elements(of, behind, 1) };
                 cmem::free(behind);
             }
@@ -122,13 +122,13 @@ impl Release for pmix_data_array_t {
     const EMPTY: Self = pmix_data_array_t { type_: Tag::UNDEF, size: 0, array: Ptr::NULL };
 
     fn release(&self) {
-        // SAFETY: the array says so.
+        // SAFETY: the array's type identifies its elements.
         unsafe { elements(self.type_.data_type(), self.array, self.size) };
         cmem::free(self.array);
     }
 }
 
-/// Structures by their members: what is done to free each, and what an empty one holds.
+/// Structures by their members: how each is freed, and the content of an empty one.
 macro_rules! releases {
     ($($name:ident { $($field:ident: $empty:expr),+ $(,)? } |$c:ident| $body:block)+) => {$(
         impl Release for $name {
@@ -148,7 +148,7 @@ const NO_TIME: crate::pointer::Timeval = crate::pointer::Timeval { sec: 0, usec:
 releases! {
     pmix_proc_t { nspace: [0; 256], rank: phalanx_spec::Rank::UNDEF.0 } |_c| {}
     pmix_info_t { key: [0; 512], flags: 0, value: pmix_value_t::EMPTY } |c| {
-        // Values of persistent infos belong to somebody else.
+        // Values of persistent infos have another owner.
         if c.flags & phalanx_wire::InfoFlags::PERSISTENT.bits() == 0 {
             c.value.release();
         }
@@ -186,7 +186,7 @@ releases! {
     pmix_cpuset_t { source: Ptr::NULL, bitmap: Ptr::NULL } |c| {
         match c.source.text() {
             Some(source) if source == OURS => cmem::free(c.bitmap),
-            // What hwloc has allocated only hwloc can free.
+            // Only hwloc can free what hwloc has allocated.
             Some(source) if is_hwloc(&source) && !c.bitmap.is_null() => {
                 if let Some(hwloc) = hwloc() {
                     hwloc.free_bitmap(c.bitmap);

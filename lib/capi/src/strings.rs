@@ -1,6 +1,7 @@
 //! Names of numbers and keys, for people and for programs that are given names.
 //!
-//! Strings that a program does not free lie in one constant block, ended by NULs: the tables of `phalanx-spec` have none.
+//! Strings that a program does not free are in one constant block, terminated by NULs: the tables of `phalanx-spec` have
+//! none.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -53,13 +54,13 @@ exported! {
         spec::Status::from_name(&full).map_or(i32::MAX, |status| status.0)
     }
 
-    /// The key of an attribute's name; what is no such name comes back as it is.
+    /// The key of an attribute's name; an unknown name is returned unchanged.
     fn PMIx_Get_attribute_string(name: Ptr<u8>) -> Ptr<u8> {
         let found = text(name).and_then(|name| spec::attribute_by_name(&name));
         found.map_or(name, |attribute| shared(Some(attribute.key), || attribute.key.to_owned()))
     }
 
-    /// The name of the attribute of a key; what is no such key comes back as it is.
+    /// The name of the attribute of a key; an unknown key is returned unchanged.
     fn PMIx_Get_attribute_name(key: Ptr<u8>) -> Ptr<u8> {
         let found = text(key).and_then(|key| spec::attribute(&key));
         found.map_or(key, |attribute| shared(Some(attribute.name), || attribute.name.to_owned()))
@@ -103,13 +104,13 @@ exported! {
         })
     }
 
-    /// Who we are, and the level of the interface. Not to be freed.
+    /// Our name, and the level of the interface. Not to be freed.
     fn PMIx_Get_version() -> Ptr<u8> {
         constant(VERSION)
     }
 }
 
-/// Whoever wants to know whose library it is looks here.
+/// Identifies the library to programs and people.
 const VERSION: &CStr = match CStr::from_bytes_with_nul(
     concat!("Phalanx ", env!("CARGO_PKG_VERSION"), " (PMIx interface 6.1)\0").as_bytes(),
 ) {
@@ -118,11 +119,11 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(
 };
 
 fn constant(text: &'static CStr) -> Ptr<u8> {
-    // SAFETY: it stays, and programs do not write there.
+    // SAFETY: it is static, and programs do not write to it.
     unsafe { Ptr::from_raw(text.as_ptr().cast_mut().cast()) }
 }
 
-/// A name in the block, or else one made once and kept: sets of flags have too many names for a table.
+/// A name in the block, or one made once and kept: sets of flags have too many names for a table.
 fn shared(name: Option<&str>, other: impl FnOnce() -> String) -> Ptr<u8> {
     static MADE: Mutex<BTreeMap<String, CString>> = Mutex::new(BTreeMap::new());
     if let Some(found) = name.and_then(in_block) {
@@ -134,7 +135,7 @@ fn shared(name: Option<&str>, other: impl FnOnce() -> String) -> Ptr<u8> {
         return constant(c"UNKNOWN");
     }
     let kept = made.entry(text).or_insert_with_key(|text| CString::new(text.as_str()).unwrap_or_default());
-    // SAFETY: entries stay where they are, and programs do not write there.
+    // SAFETY: entries are never moved, and programs do not write to them.
     unsafe { Ptr::from_raw(kept.as_ptr().cast_mut().cast()) }
 }
 
@@ -142,7 +143,7 @@ fn in_block(name: &str) -> Option<Ptr<u8>> {
     let wanted = format!("\0{name}\0");
     let at = NAMES.find(&wanted)?;
     let found = NAMES.get(at + 1..)?;
-    // SAFETY: the block stays, and programs do not write there.
+    // SAFETY: the block is static, and programs do not write to it.
     Some(unsafe { Ptr::from_raw(found.as_ptr().cast_mut()) })
 }
 
@@ -154,5 +155,5 @@ fn text(c: Ptr<u8>) -> Option<String> {
     c.text().and_then(|text| String::from_utf8(text).ok())
 }
 
-/// A program that asks for the names of random numbers must not fill the memory.
+/// Bounds the memory for a program that asks for the names of random numbers.
 const MOST_MADE: usize = 4096;

@@ -1,7 +1,7 @@
-//! Making and freeing structures: what the macros of the older headers did inside of programs.
+//! Creating and freeing structures, which the macros of the older headers did inside programs.
 //!
-//! `construct` empties a structure without looking at what it held, `create` allocates an array of empty ones, `destruct`
-//! frees what one owns, `free` an array with all that its elements own.
+//! `construct` empties a structure without looking at its content, `create` allocates an array of empty ones, `destruct`
+//! frees what one owns, `free` an array and everything that its elements own.
 
 use phalanx_spec::DataType;
 use phalanx_wire::InfoFlags;
@@ -92,7 +92,7 @@ lives! { destruct pmix_data_buffer_t: PMIx_Data_buffer_destruct }
 lives! { destruct pmix_data_array_t: PMIx_Data_array_destruct }
 
 exported! {
-    /// The last of the array is marked as its end.
+    /// The last element is marked as the end of the array.
     fn PMIx_Info_create(count: usize) -> Ptr<pmix_info_t> {
         infos(count)
     }
@@ -125,7 +125,7 @@ exported! {
         free_array(at, 1);
     }
 
-    /// The bytes belong to the object from now on.
+    /// The object takes ownership of the bytes.
     fn PMIx_Byte_object_load(at: Ptr<pmix_byte_object_t>, bytes: Ptr<u8>, size: usize) {
         at.write(pmix_byte_object_t { bytes, size });
     }
@@ -134,7 +134,7 @@ exported! {
         at.write(pmix_envar_t { envar: copied(name), value: copied(value), separator });
     }
 
-    /// Lines of the description stand behind each other, separated by line feeds.
+    /// The description's lines are separated by line feeds.
     fn PMIx_Regattr_load(
         at: Ptr<pmix_regattr_t>, name: Ptr<u8>, key: Ptr<u8>, data_type: u16, description: Ptr<u8>,
     ) {
@@ -155,7 +155,7 @@ exported! {
     }
 
     fn PMIx_Data_array_init(at: Ptr<pmix_data_array_t>, of: u16) {
-        // SAFETY: it is empty; of what type its elements will be the program says.
+        // SAFETY: it is empty; the program determines the type of its elements.
         at.write(pmix_data_array_t { type_: unsafe { Tag::of(DataType(of)) }, size: 0, array: Ptr::NULL });
     }
 
@@ -186,7 +186,7 @@ fn infos(count: usize) -> Ptr<pmix_info_t> {
     room
 }
 
-/// Without room when C has no form of the type.
+/// Has no elements if the type has no C form.
 fn array(count: usize, of: DataType) -> pmix_data_array_t {
     let size = element::size(of).unwrap_or(0);
     let room: Ptr<Opaque> = cmem::array::<u8>(count.saturating_mul(size)).erased();

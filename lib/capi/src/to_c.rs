@@ -1,4 +1,4 @@
-//! Values of ours into structures of C programs. What they own comes from the C allocator and is the program's.
+//! Conversion of our values into C structures. What they own comes from the C allocator and belongs to the program.
 
 use phalanx_spec::{DataType, Status};
 use phalanx_wire::{
@@ -14,7 +14,7 @@ use crate::hwloc::{HWLOC, hwloc};
 use crate::layout::*;
 use crate::pointer::{self, Data, Opaque, Ptr, Tag};
 
-/// The `source` of cpusets and topologies that are text: the list of the set, the XML of the topology.
+/// The `source` of cpusets and topologies that are text: the set's list, the topology's XML.
 pub(crate) const OURS: &[u8] = b"phalanx";
 
 pub(crate) fn value(value: &Value) -> Result<pmix_value_t, Status> {
@@ -22,20 +22,20 @@ pub(crate) fn value(value: &Value) -> Result<pmix_value_t, Status> {
     let mut data = Data::ZERO;
     match (value, element::place(of)) {
         (Value::Undef, _) => {}
-        // SAFETY: the union has room for what belongs inside.
+        // SAFETY: the union has room for types that are stored inside.
         (_, Place::Inside) => unsafe { element::write(value, Ptr::from_raw(&mut data).erased()) }?,
-        // SAFETY: what is behind it is an element of the type that is put beside it here.
+        // SAFETY: it points to an element of the type that is put beside it here.
         (_, Place::Behind) => data = unsafe { Data::of(boxed(value)?) },
     }
     // SAFETY: the union was just written for this type.
     Ok(pmix_value_t { type_: unsafe { Tag::of(of) }, data })
 }
 
-/// The value as an element of its own.
+/// The value as a separately allocated element.
 pub(crate) fn boxed(value: &Value) -> Result<Ptr<Opaque>, Status> {
     let size = element::size(value.data_type()).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
     let room: Ptr<Opaque> = cmem::array::<u8>(size).erased();
-    // SAFETY: it is as large as such an element.
+    // SAFETY: it has the size of such an element.
     unsafe { element::write(value, room) }.inspect_err(|_| cmem::free(room))?;
     Ok(room)
 }
@@ -53,10 +53,10 @@ pub(crate) fn array(array: &DataArray) -> Result<pmix_data_array_t, Status> {
     Ok(pmix_data_array_t { type_, size: items.len(), array: room.erased() })
 }
 
-/// An array with these infos, which belong to it from now on.
+/// An array of these infos, which it takes ownership of.
 pub(crate) fn array_of_infos(infos: &[pmix_info_t]) -> pmix_data_array_t {
     let array = cmem::array_of(infos).erased();
-    // SAFETY: that is what they are.
+    // SAFETY: the elements are infos.
     pmix_data_array_t { type_: unsafe { Tag::of(DataType::INFO) }, size: infos.len(), array }
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn proc(proc: &ProcId) -> pmix_proc_t {
     pmix_proc_t { nspace: name(proc.nspace.as_str()), rank: proc.rank.0 }
 }
 
-/// A name in its array: cut to what fits, the rest zeroes.
+/// A name in its fixed array: truncated to what fits, padded with zeroes.
 pub(crate) fn name<const N: usize>(name: &str) -> [u8; N] {
     let mut room = [0; N];
     for (to, from) in room.iter_mut().take(N - 1).zip(name.bytes()) {
@@ -172,7 +172,7 @@ pub(crate) fn regattr(attribute: &Regattr) -> pmix_regattr_t {
     }
 }
 
-/// A bitmap of hwloc's where there is hwloc, else the list of the set.
+/// A bitmap of hwloc's where there is hwloc, otherwise the set's list.
 pub(crate) fn cpuset(list: &Option<Text>) -> pmix_cpuset_t {
     match for_hwloc(list.as_ref()).and_then(|list| hwloc()?.bitmap(&list)) {
         Some(bitmap) => pmix_cpuset_t { source: cmem::text(HWLOC), bitmap },
@@ -180,7 +180,7 @@ pub(crate) fn cpuset(list: &Option<Text>) -> pmix_cpuset_t {
     }
 }
 
-/// A topology of hwloc's where there is hwloc, else its XML.
+/// A topology of hwloc's where there is hwloc, otherwise its XML.
 pub(crate) fn topology(topology: &TopologyBlob) -> pmix_topology_t {
     match for_hwloc(topology.xml.as_ref()).and_then(|xml| hwloc()?.topology(Some(&xml))) {
         Some(topology) => pmix_topology_t { source: cmem::text(HWLOC), topology },

@@ -1,4 +1,4 @@
-//! Values and infos: loading, unloading, copying, comparing, and what the flags of an info say.
+//! Values and infos: loading, unloading, copying, comparing, and the flags of an info.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use crate::names::fixed;
 use crate::pointer::{Data, Opaque, Ptr, Tag};
 use crate::{cmem, from_c, to_c};
 
-/// What programs must have a place for.
+/// The types that programs must provide a place for.
 const PLAIN: &[DataType] = &[
     DataType::BOOL,
     DataType::BYTE,
@@ -60,8 +60,8 @@ exported! {
         Ok(())
     }
 
-    /// Copies the datum to where `*data` points, or, if that is NULL, into memory that is the caller's. Of plain data that is
-    /// an error: Open MPI 5 counts process sets by it.
+    /// Copies the datum to where `*data` points, or, if that is NULL, into memory that the caller owns. For plain data that
+    /// is an error: Open MPI 5 counts process sets by it.
     fn PMIx_Value_unload(from: Ptr<pmix_value_t>, data: Ptr<Ptr<Opaque>>, size: Ptr<usize>) -> Code {
         let c = from.read().ok_or(BAD)?;
         let to = data.read().ok_or(BAD)?;
@@ -69,13 +69,13 @@ exported! {
         let (found, length) = match of {
             DataType::UNDEF => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
             DataType::STRING => {
-                // SAFETY: the type says that it is a C string.
+                // SAFETY: the type identifies it as a C string.
                 let text = unsafe { c.data.get::<Ptr<u8>>() }.text();
                 let length = text.as_ref().map_or(0, Vec::len);
                 (text.map_or(Ptr::NULL, |text| cmem::text(&text)).erased(), length)
             }
             DataType::BYTE_OBJECT | DataType::COMPRESSED_STRING | DataType::COMPRESSED_BYTE_OBJECT | DataType::REGEX => {
-                // SAFETY: the type says that it is an object of bytes.
+                // SAFETY: the type identifies it as a byte object.
                 let bytes = from_c::blob(unsafe { c.data.get() });
                 (cmem::bytes(bytes.as_bytes()).erased(), bytes.len())
             }
@@ -114,21 +114,21 @@ exported! {
         compare(one, other).0
     }
 
-    /// The size of a value with all that it owns, in bytes.
+    /// The size of a value and everything that it owns, in bytes.
     fn PMIx_Value_get_size(value: Ptr<pmix_value_t>, size: Ptr<usize>) -> Code {
         let c = value.read().ok_or(BAD)?;
         size.write(owned_size(&from_c::value(&c)?) + size_of::<pmix_value_t>());
         Ok(())
     }
 
-    /// Any number as a number of another type, if nothing of it is lost.
+    /// Converts any number to another type, if the value is preserved.
     fn PMIx_Value_get_number(value: Ptr<pmix_value_t>, to: Ptr<Opaque>, of: u16) -> Code {
         let value = from_c::value(&value.read().ok_or(BAD)?)?;
         if to.is_null() {
             return Err(BAD);
         }
         let number = number(&value, DataType(of))?;
-        // SAFETY: the program says that there is room for such an element.
+        // SAFETY: the program guarantees room for such an element.
         unsafe { element::write(&number, to) }
     }
 
@@ -227,13 +227,13 @@ exported! {
     }
 }
 
-/// A value of a datum that a program points to.
+/// A value made of a datum that a program points to.
 pub(crate) fn loaded(data: Ptr<Opaque>, of: DataType) -> Result<pmix_value_t, Status> {
     let data = match of {
         DataType::UNDEF => Data::ZERO,
         DataType::POINTER => return Ok(pointer(data)),
         DataType::STRING => {
-            // SAFETY: the program says that it is a C string.
+            // SAFETY: the program guarantees a C string.
             let text = unsafe { data.cast::<u8>() }.text();
             // SAFETY: it is put beside this type below.
             unsafe { Data::of(text.map_or(Ptr::NULL, |text| cmem::text(&text))) }
@@ -242,37 +242,37 @@ pub(crate) fn loaded(data: Ptr<Opaque>, of: DataType) -> Result<pmix_value_t, St
         // SAFETY: as above.
         DataType::BOOL if data.is_null() => unsafe { Data::of(1_u8) },
         _ if data.is_null() => Data::ZERO,
-        // The datum is the map itself, as it is generated; in the value it stands with its length.
+        // The datum is the generated map itself; the value holds it with its length.
         DataType::REGEX => {
-            // SAFETY: the program says that it is a map.
+            // SAFETY: the program guarantees a map.
             let map = map(unsafe { data.cast() }).ok_or(BAD)?;
             // SAFETY: as above.
             unsafe { Data::of(pmix_byte_object_t { bytes: cmem::bytes(&map), size: map.len() }) }
         }
-        // SAFETY: the program says that such an element is there.
+        // SAFETY: the program guarantees such an element.
         _ => return to_c::value(&unsafe { element::read(of, data) }?),
     };
-    // SAFETY: the union was made for this type; zeroes are NULL or nothing in any.
+    // SAFETY: the union was made for this type; zeroes are NULL or empty in any type.
     Ok(pmix_value_t { type_: unsafe { Tag::of(of) }, data })
 }
 
-/// The pointer itself is the datum, and nobody here follows it.
+/// The pointer itself is the datum, and is not followed here.
 pub(crate) fn pointer(data: Ptr<Opaque>) -> pmix_value_t {
-    // SAFETY: that is what such a value has in its union.
+    // SAFETY: a pointer is the union's content for this type.
     unsafe { pmix_value_t { type_: Tag::of(DataType::POINTER), data: Data::of(data) } }
 }
 
-/// A topology, with what it owns.
+/// A value that takes ownership of a topology.
 pub(crate) fn topology(c: pmix_topology_t) -> pmix_value_t {
-    // SAFETY: that is what such a value's union points to.
+    // SAFETY: the union of such a value points to a topology.
     unsafe { pmix_value_t { type_: Tag::of(DataType::TOPO), data: Data::of(cmem::one(c).erased()) } }
 }
 
-/// A map with its NUL. The compressed notation is three texts, the last of which says how many bytes follow.
+/// A map with its NUL. The compressed notation is three texts, of which the last gives the number of bytes that follow.
 fn map(at: Ptr<u8>) -> Option<Vec<u8>> {
     let mut length = at.text()?.len() + 1;
     if at.text()? == b"blob:" {
-        // SAFETY: the map goes on behind each text: the program says that it is one.
+        // SAFETY: the map continues after each text, as the program guarantees.
         length += unsafe { at.at(length) }.text()?.len() + 1;
         // SAFETY: as above.
         let size = unsafe { at.at(length) }.text()?;
@@ -287,7 +287,7 @@ fn map(at: Ptr<u8>) -> Option<Vec<u8>> {
     Some(at.bytes(length))
 }
 
-/// A value of its own; pointers stay what they are.
+/// A copy of a value; pointers are not followed.
 pub(crate) fn copied(c: &pmix_value_t) -> Result<pmix_value_t, Status> {
     if c.type_.data_type() == DataType::POINTER { Ok(*c) } else { to_c::value(&from_c::value(c)?) }
 }
@@ -312,7 +312,7 @@ fn has(info: Ptr<pmix_info_t>, flag: InfoFlags) -> bool {
     info.read().is_some_and(|c| c.flags & flag.bits() != 0)
 }
 
-/// What a value says when it is asked whether something is on. A string may say it in words.
+/// The truth of a value. A string may express it in words.
 fn truth(c: &pmix_value_t) -> Boolean {
     let said = |yes| if yes { Boolean::TRUE } else { Boolean::FALSE };
     match from_c::value(c) {
@@ -403,7 +403,7 @@ fn number(value: &Value, of: DataType) -> Result<Value, Status> {
     })
 }
 
-/// What a value needs outside of itself, in bytes.
+/// The number of bytes that a value owns outside of itself.
 fn owned_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.as_bytes().len() + 1,

@@ -1,8 +1,7 @@
-//! What the library says of itself, on standard error, where `PMIX_DEBUG` asks for it: 1 what went wrong, 2 what happens besides,
-//! 3 and 4 how.
+//! The library's log, on standard error, if `PMIX_DEBUG` requests it: 1 errors, 2 other events as well, 3 and 4 details.
 //!
-//! Without the variable nothing is written, ever, and nothing is formatted. A forked child is silent until it calls an init of its
-//! own. Each line is one write to the descriptor: a lock could be held by a thread that a child does not have.
+//! Without the variable nothing is ever written or formatted. A forked child is silent until it calls an init of its own. Each
+//! line is one write to the descriptor: a lock could be held by a thread that a child does not have.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -14,14 +13,14 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{Interest, set_global_default};
 use tracing::{Event, Metadata, Subscriber};
 
-/// The process that speaks; 0 while nobody does.
+/// The id of the process that logs; 0 if none does.
 static SPEAKER: AtomicU32 = AtomicU32::new(0);
 
-/// Called by every init. The first that finds the variable decides how much is said.
+/// Called by every init. The first that finds the variable sets the level.
 pub(crate) fn start() {
     let Some(level) = std::env::var(VARIABLE).ok().and_then(|wanted| level(&wanted)) else { return };
     if SPEAKER.swap(pmix::process_id(), Ordering::Relaxed) == 0 {
-        // Nobody else has one: the library's log is its own.
+        // No other code sets one: the library's log is its own.
         let _ = set_global_default(Lines { level });
     }
 }
@@ -80,7 +79,7 @@ fn line(pid: u32, event: &Event<'_>) -> String {
     event.record(&mut text);
     let level = event.metadata().level().as_str().to_lowercase();
     let Text { said, fields } = text;
-    // A line is a line, whatever peers call themselves.
+    // A record is one line, whatever the names of peers contain.
     let body = format!("{said}{fields}").replace('\n', "; ");
     let shown = body.chars().filter(|letter| !letter.is_control());
     format!("libpmix[{pid}] {level}: {}\n", shown.collect::<String>())
@@ -106,13 +105,13 @@ fn write(mut bytes: &[u8]) {
         match rustix::io::write(io::stderr(), bytes) {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
             Err(rustix::io::Errno::INTR) => {}
-            // There is nowhere to say so.
+            // There is nowhere to report the error.
             Err(_) => return,
         }
     }
 }
 
-/// OpenPMIx has it as well.
+/// OpenPMIx has the same variable.
 const VARIABLE: &str = "PMIX_DEBUG";
 
 #[cfg(test)]

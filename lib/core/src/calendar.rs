@@ -1,6 +1,6 @@
-//! Dates, for those who write them down.
+//! Calendar dates.
 
-/// Year, month and day (from 1), so many days after the first of January 1970.
+/// Year, month and day (from 1) of the day this many days after 1 January 1970.
 pub fn date(days: u64) -> (u64, u64, u64) {
     // The Gregorian calendar's cycle of 400 years has 146,097 days. Years are counted from March, so that the leap day is a
     // year's last.

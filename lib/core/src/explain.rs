@@ -1,4 +1,4 @@
-//! Every pending operation can say who it waits for and since when.
+//! Explains pending operations: what each waits for, and since when.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use crate::machine::Time;
 /// One operation that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// What is going on, in the standard's words: `fence`, `get`, `lookup` ...
+    /// The operation, in the standard's terms: `fence`, `get`, `lookup` ...
     pub operation: Cow<'static, str>,
-    /// What it is about: a key, a group id, a set of participants.
+    /// Its subject: a key, a group id, a set of participants.
     pub subject: String,
-    /// Who asked.
+    /// The processes that asked.
     pub asked_by: Vec<ProcId>,
-    /// Who has not arrived, or has not answered. Empty when it waits for the host.
+    /// The processes that have not arrived, or have not answered. Empty when it waits for the host.
     pub missing: Vec<ProcId>,
     pub since: Time,
     pub deadline: Option<Time>,
@@ -24,6 +24,6 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// What ends it if the host has it. Hosts may know more, and tell it themselves.
+    /// What ends a wait for the host. Hosts may know more, and explain that themselves.
     pub const HOSTS_ANSWER: &str = "the host's answer";
 }

@@ -1,7 +1,7 @@
-//! What a host tells a server of one job: everything the standard requires at `PMIx_server_register_nspace`.
+//! What a host registers about one job: everything the standard requires at `PMIx_server_register_nspace`.
 //!
-//! Kept compact: nodes and processes are [`Table`]s, which may work their entries out when a client asks, as keys and
-//! values are.
+//! Kept compact: nodes and processes are [`Table`]s, which may compute their entries when a client asks, as keys and values
+//! are.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,29 +9,30 @@ use std::sync::Arc;
 use phalanx_spec::Rank;
 use phalanx_wire::{Kval, Nspace};
 
-/// One job. Nodes and apps are named by their index here.
+/// One job. Nodes and apps are referred to by index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobInfo {
     pub nspace: Nspace,
     /// Job-level values that do not follow from the rest (`pmix.jobid`, `pmix.mapby`, `pmix.parent` ...).
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
-    /// Names of all nodes of the session (`pmix.alist`), of the job or not. Empty where `session` says it, or nobody.
+    /// Names of all nodes of the session (`pmix.alist`), of the job or not. Empty if `session` has them, or if they are
+    /// unknown.
     pub allocated: Table<Arc<str>>,
     pub nodes: Table<JobNode>,
     pub apps: Arc<[JobApp]>,
     /// One per rank, by rank.
     pub procs: Table<JobProc>,
-    /// Which of `nodes` this server stands on; `None` when the job has no process here.
+    /// The index in `nodes` of this server's node; `None` when the job has no process here.
     pub here: Option<u32>,
 }
 
-/// A list, or what stands for one: entries are handed out one by one, so that whoever has said it in fewer words need not
-/// keep it at length.
+/// A list, or a computed one: entries are handed out one by one, so that an owner with a more compact form need not expand
+/// it.
 #[derive(Clone)]
 pub struct Table<T>(Arc<dyn Rows<T>>);
 
-/// What a [`Table`] is made of.
+/// The content of a [`Table`].
 pub trait Rows<T>: Send + Sync {
     fn count(&self) -> usize;
     fn row(&self, index: usize) -> Option<T>;
@@ -99,24 +100,24 @@ impl<T: fmt::Debug> fmt::Debug for Table<T> {
     }
 }
 
-/// One node of the job. Sizes, leaders and peers follow from the processes.
+/// One node of the job. Sizes, leaders and peers are derived from the processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobNode {
     pub name: Arc<str>,
     /// The node's number in the whole machine (`pmix.nodeid`).
     pub id: u32,
-    /// Further values of the node realm. With `pmix.nsdir` on the server's own node each local rank is told that its
-    /// `pmix.pdir` is the directory of that rank's number in there: the host makes it.
+    /// Further values of the node realm. With `pmix.nsdir` on the server's own node each local rank gets as its `pmix.pdir`
+    /// the directory of that rank's number in there: the host creates it.
     pub values: Vec<Kval>,
 }
 
-/// One app context. Its size and leader follow from the processes.
+/// One app context. Its size and leader are derived from the processes.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct JobApp {
     pub values: Vec<Kval>,
 }
 
-/// Where one process is.
+/// The location of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobProc {
     pub node: u32,
@@ -132,7 +133,7 @@ pub struct JobProc {
     pub locality: Option<Arc<str>>,
     /// How often the process was restarted.
     pub reincarnation: u32,
-    /// Further values of the rank: what the host states wins over what is known from the rest.
+    /// Further values of the rank: values stated by the host override derived ones.
     pub values: Option<Box<[Kval]>>,
 }
 

@@ -1,4 +1,4 @@
-//! What each role of PMIx does with a message: pure state machines of the client, the server and the tool.
+//! What each PMIx role does with a message: pure state machines of the client, the server and the tool.
 //!
 //! Nothing here owns a descriptor, a thread or a clock, blocks, or calls user code. A shell (the library's progress thread,
 //! our daemon, a simulation) feeds [`Input`]s and carries out [`Output`]s.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::host::{HostOp, HostReply};
 
-/// Nanoseconds since some moment that the shell chose. Only differences mean anything.
+/// Nanoseconds since a moment that the shell chose. Only differences mean anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 
@@ -20,7 +20,7 @@ impl Time {
         Time(self.0.saturating_sub(u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// How long ago `earlier` was; zero if it lies ahead.
+    /// How long ago `earlier` was; zero if it is in the future.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -34,7 +34,7 @@ macro_rules! ids {
     )+};
 }
 ids! {
-    /// One connection, as the shell numbers them. Never used again after it was closed.
+    /// One connection, as the shell numbers them. Numbers are not reused.
     ConnId
     /// One call of the local API or of the owning daemon.
     CallId
@@ -50,7 +50,7 @@ ids! {
 pub struct HostCall(u64);
 
 impl HostCall {
-    /// For machines, and for what stands in for one.
+    /// For machines and their stand-ins.
     pub const fn new(number: u64) -> HostCall {
         HostCall(number)
     }
@@ -60,7 +60,7 @@ impl HostCall {
     }
 }
 
-/// Who is at the other end, as the kernel says.
+/// The identity of the peer, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCred {
     pub uid: u32,
@@ -77,14 +77,14 @@ pub enum CloseReason {
     Error,
     /// We asked for it.
     Local,
-    /// The server at the other end is of a user who is not trusted; it was told nothing.
+    /// The server at the other end belongs to a user that is not trusted; nothing was sent.
     Foreign,
 }
 
-/// What a file is like from outside. Only changes mean anything.
+/// A file's metadata. Only changes mean anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLook {
-    /// Device and number: another file may have taken its name.
+    /// Device and inode: another file may have taken its name.
     pub identity: (u64, u64),
     pub size: u64,
     /// Seconds and nanoseconds.
@@ -92,10 +92,11 @@ pub struct FileLook {
     pub modified: (i64, i64),
 }
 
-/// What happened. `C` is the role's own set of calls.
+/// What happened. `C`: the role's calls.
 #[derive(Debug)]
 pub enum Input<'a, C> {
-    /// A connection exists: accepted (server) or made after [`Output::Connect`]. `None`: the kernel could not say who it is.
+    /// A connection exists: accepted (server) or made after [`Output::Connect`]. `None`: the kernel could not identify the
+    /// peer.
     Opened {
         conn: ConnId,
         peer: Option<PeerCred>,
@@ -131,7 +132,7 @@ pub enum Input<'a, C> {
     Tick,
 }
 
-/// What is to be done. `R` is the role's own set of results, `D` what it delivers to user callbacks.
+/// What to do. `R`: the role's results, `D`: its deliveries to user callbacks.
 #[derive(Debug)]
 pub enum Output<R, D> {
     Connect {
@@ -143,19 +144,19 @@ pub enum Output<R, D> {
         conn: ConnId,
         frame: Vec<u8>,
     },
-    /// Close after what was sent before has left.
+    /// Close after everything sent before has left.
     Close {
         conn: ConnId,
     },
-    /// Write to a file that only its owner can read, before what follows: peers are told of it next. If that fails, they manage
-    /// without. At 0 the file is new, else this goes behind all that is in it.
+    /// Write to a file that only its owner can read, before the following outputs, which announce it to peers. If writing
+    /// fails, peers manage without. At 0 the file is new, otherwise the bytes are appended.
     WriteFile {
         path: String,
         at: u64,
         bytes: Vec<u8>,
     },
-    /// Look at a file, without opening it. That may take any time, and nothing else is to wait for it. Answered once, by
-    /// [`Input::Looked`].
+    /// Get a file's metadata, without opening it. This may take any time, and nothing else may wait for it. Answered once,
+    /// by [`Input::Looked`].
     LookAt {
         look: u64,
         path: String,
@@ -218,7 +219,7 @@ pub trait Machine {
     /// When the machine next wants a [`Input::Tick`], if nothing else happens before.
     fn deadline(&self) -> Option<Time>;
 
-    /// Whether this connection is not to be read from: what has arrived on it waits for others. Asked again after each input.
+    /// Whether this connection is not to be read: its input has to wait. Asked again after each input.
     fn is_full(&self, _conn: ConnId) -> bool {
         false
     }

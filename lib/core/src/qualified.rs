@@ -1,13 +1,13 @@
-//! Values that hold under a condition: of one key a process may have several, told apart by qualifiers.
+//! Qualified values: a process may have several values of one key, distinguished by qualifiers.
 //!
-//! Put, on the wire and in files such a value is an array under `pmix.qual.val`: the key with its value, then the qualifiers.
-//! Clients and servers keep it under a [`Name`], which is the same for whoever asks with the same qualifiers.
+//! In puts, on the wire and in files such a value is an array under `pmix.qual.val`: the key with its value, then the
+//! qualifiers. Clients and servers store it under a [`Name`], which is equal for equal qualifiers.
 
 use phalanx_wire::codec::Writer;
 use phalanx_wire::collected::FORMAT;
 use phalanx_wire::{DataArray, Info, InfoFlags, Key, Kval, Value};
 
-/// A key and its qualifiers, in a form that can be compared: neither their order nor other flags count.
+/// A key and its qualifiers, in a form that can be compared: neither their order nor other flags matter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(Vec<u8>);
 
@@ -21,7 +21,7 @@ impl Name {
         Name(writer.into_bytes())
     }
 
-    /// What a get asks for, if it names qualifiers.
+    /// The name that a get asks for, if it has qualifiers.
     pub(crate) fn asked(key: &Key, directives: &[Info]) -> Option<Name> {
         let qualifiers = qualifiers(directives);
         (!qualifiers.is_empty()).then(|| Name::new(key, &qualifiers))
@@ -33,7 +33,7 @@ pub(crate) fn qualifiers(directives: &[Info]) -> Vec<Info> {
     directives.iter().filter(|info| info.flags.contains(InfoFlags::QUALIFIER)).cloned().collect()
 }
 
-/// A value that was put under `pmix.qual.val`; none if it is not in that form.
+/// The parts of a value put under `pmix.qual.val`; none if it is not in that form.
 pub fn opened(value: &Value) -> Option<(Key, Vec<Info>, Value)> {
     let mut infos = value.as_array()?.infos();
     let Info { key, value, .. } = infos.next()?;
@@ -42,7 +42,7 @@ pub fn opened(value: &Value) -> Option<(Key, Vec<Info>, Value)> {
     (!qualifiers.is_empty()).then(|| (key.clone(), qualifiers, value.clone()))
 }
 
-/// The name under which such a value is kept.
+/// The name of such a value.
 pub(crate) fn name_of(value: &Value) -> Option<Name> {
     opened(value).map(|(key, qualifiers, _)| Name::new(&key, &qualifiers))
 }

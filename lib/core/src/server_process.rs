@@ -1,8 +1,8 @@
-//! A process that serves: its server, and the same process as a client of it.
+//! A server's process: the server machine, and the same process as a client of it.
 //!
-//! The standard lets a server's process make most calls of a client: it gets, publishes, queries, registers handlers of events.
-//! Its requests take the way of everybody else's, encoded, without a socket between the two. They reach the host like any
-//! other, in the name of the server; but what the host itself raises is not handed back to it.
+//! The standard lets a server's process make most calls of a client: it gets, publishes, queries, registers event handlers. Its
+//! requests are encoded and handled like those of any client, without a socket in between. They reach the host like any other,
+//! in the name of the server; but events that the host itself raises are not passed back to it.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::server::{OWN, Server, ServerCall, ServerConfig, ServerReturn};
 use crate::store::Store;
 use crate::support::OuterSupport;
 
-/// The two machines and what passes between them.
+/// The two machines and the messages between them.
 #[derive(Debug)]
 pub struct ServerProcess {
     server: Server,
     client: Client,
 }
 
-/// What the process asks of its server, or through it.
+/// A call of the process to its server, or through it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerProcessCall {
     Server(ServerCall),
@@ -57,25 +57,25 @@ impl ServerProcess {
         ServerProcess { server, client }
     }
 
-    /// The machines of a library that honours some attributes itself.
+    /// Adds the attributes that the library around the machines honours itself.
     pub fn within(self, outer: &'static OuterSupport) -> ServerProcess {
         ServerProcess { server: self.server.within(outer), client: self.client.within(outer) }
     }
 
-    /// What this process knows as a client, for lookups on other threads.
+    /// The values that this process has as a client, for lookups on other threads.
     pub fn store(&self) -> Arc<Store> {
         self.client.store()
     }
 
-    /// Everything that has not ended.
+    /// Everything pending.
     pub fn explain(&self) -> Vec<Waiting> {
-        // What the process asked itself the server knows as well; but handlers of events run at the client.
+        // The server knows the process's own requests as well; but event handlers run at the client.
         let mut waiting = self.server.explain();
         waiting.extend(self.client.explain_handlers());
         waiting
     }
 
-    /// Hands on what the two send each other, until both are quiet.
+    /// Passes messages between the two until both are quiet.
     fn settle(&mut self, now: Time, mut from_server: ServerOut, mut from_client: ClientOut, out: &mut Out) {
         loop {
             if let Some(output) = from_server.pop() {
@@ -166,7 +166,7 @@ impl Machine for ServerProcess {
     }
 }
 
-/// How the two pack for each other.
+/// The dialect between the two.
 const DIALECT: Dialect = Dialect {
     format: Format { generation: Generation::V41, described: false },
     release: Release::new(5, 0, 11),

@@ -1,6 +1,6 @@
-//! Which functions and attributes a layer honours, as queries ask for it.
+//! Which functions and attributes a layer honours, for queries.
 //!
-//! Each layer has one table, made of the tables of its verb files: what it says here is what it acts upon.
+//! Each layer has one table, made of the tables of its verb files, so that it reports exactly what it honours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use phalanx_wire::{DataArray, Info, InfoList, Key, Regattr, Text, Value};
 /// A function's name and the tables of keys that are honoured there.
 pub type Honoured = (&'static str, &'static [&'static [&'static str]]);
 
-/// What the library around a machine honours itself, before the machine hears of a call.
+/// What the library around a machine honours itself, before the machine gets a call.
 #[derive(Debug)]
 pub struct OuterSupport {
     pub client: &'static [Honoured],
-    /// What tools have besides.
+    /// What tools honour in addition.
     pub tool: &'static [Honoured],
     pub server: &'static [Honoured],
 }
@@ -22,13 +22,13 @@ pub struct OuterSupport {
 /// A machine by itself.
 pub const NOTHING: &OuterSupport = &OuterSupport { client: &[], tool: &[], server: &[] };
 
-/// The keys that a function honours; `None` for one that is not there.
+/// The keys that a function honours; `None` for an unknown function.
 pub fn honoured(table: &[Honoured], function: &str) -> Option<impl Iterator<Item = &'static str>> {
     let (_, tables) = table.iter().find(|(name, _)| *name == function)?;
     Some(tables.iter().flat_map(|keys| keys.iter().copied()))
 }
 
-/// Who is asked.
+/// The layers that a query can ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     Client,
@@ -67,15 +67,15 @@ impl Layer {
         is_given(self) || !Layer::ALL.into_iter().any(is_given)
     }
 
-    /// What this layer answers to a query for attribute support; nothing when others are asked. Tables may speak of the same
-    /// functions.
+    /// This layer's answer to a query for attribute support; empty when only others are asked. Several tables may have the
+    /// same function.
     pub fn answer(self, tables: &[&[Honoured]], qualifiers: &[Info]) -> Vec<Info> {
         let all = joined(tables);
         let table = all.iter().map(|(function, keys)| (*function, keys.iter().copied().collect()));
         self.answer_of(table, qualifiers)
     }
 
-    /// The same of functions with their keys.
+    /// The same for functions with their keys.
     pub fn answer_of<'a>(
         self,
         table: impl Iterator<Item = (&'a str, Vec<&'a str>)> + Clone,
@@ -114,7 +114,7 @@ fn joined(tables: &[&[Honoured]]) -> BTreeMap<&'static str, BTreeSet<&'static st
     all
 }
 
-/// The answer of several layers as one.
+/// Joins the answers of several layers into one.
 pub fn join(answers: &mut Vec<Info>) {
     let mut all: Vec<Info> = Vec::new();
     answers.retain(|info| match info.value.as_array() {
@@ -129,7 +129,7 @@ pub fn join(answers: &mut Vec<Info>) {
     }
 }
 
-/// Which functions a qualifier names.
+/// The functions that a qualifier names.
 #[derive(Clone, Copy)]
 struct Which<'a>(Option<&'a str>);
 
@@ -141,7 +141,7 @@ impl Which<'_> {
     }
 }
 
-/// `None`: the qualifier is not there, or says no.
+/// `None`: the qualifier is absent, or false.
 fn wanted<'a>(qualifiers: &'a [Info], key: &str) -> Option<Which<'a>> {
     match qualifiers.find(key)? {
         Value::String(text) => match text.as_str() {

@@ -1574,7 +1574,7 @@ typedef void (*pmix_notification_fn_t)(size_t evhdlr_registration_id, pmix_statu
 #define PMIX_NET_STATS_STATIC_INIT    { NULL, 0, 0, 0, 0, 0, 0 }
 #define PMIX_NODE_STATS_STATIC_INIT   { NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0 }, NULL, 0, NULL, 0 }
 
-/* Variables of the environment: where launchers leave their address, and the pipe by whose end tools hear of their starter's. */
+/* Environment variables: for the launchers' addresses, and for the pipe whose end informs tools that their starter has ended. */
 #define PMIX_LAUNCHER_RNDZ_URI        "PMIX_LAUNCHER_RNDZ_URI"
 #define PMIX_LAUNCHER_RNDZ_FILE       "PMIX_LAUNCHER_RNDZ_FILE"
 #define PMIX_KEEPALIVE_PIPE           "PMIX_KEEPALIVE_PIPE"

@@ -1,4 +1,4 @@
-/* PMIx: the macros that programs use, as calls of the functions that have replaced them. */
+/* PMIx: the macros that programs use, as calls of the functions that replace them. */
 #ifndef PMIX_DEPRECATED_H
 #define PMIX_DEPRECATED_H
 
@@ -204,7 +204,7 @@ extern "C" {
 
 #define PMIX_XFER_PROCID(a, b)                             PMIx_Xfer_procid((a), (b))
 
-/* Takes the contents of `s` as they are: nothing is copied, and `s` must not be destructed. */
+/* Takes the contents of `s` unchanged: nothing is copied, and `s` must not be destructed. */
 #define PMIX_VALUE_XFER_DIRECT(r, v, s)                    do { *(v) = *(s); (r) = PMIX_SUCCESS; } while (0)
 
 /* The number in a value of any numeric type, as the type `t`. */

@@ -47,8 +47,8 @@ typedef pmix_status_t (*pmix_server_query_fn_t)(pmix_proc_t *proct, pmix_query_t
 typedef pmix_status_t (*pmix_server_session_control_fn_t)(const pmix_proc_t *requestor, uint32_t sessionID, const pmix_info_t directives[], size_t ndirs, pmix_info_cbfunc_t cbfunc, void *cbdata);
 /* end of generated: callbacks */
 
-/* Upcalls that a host does not offer are NULL. The structure tells nobody its size: fill all of it with zeroes first. Without
- * being told, the library reads of it what all releases have in common, the first 28 entries. Init says how large it is here. */
+/* Upcalls that a host does not offer are NULL. The structure does not record its size: fill all of it with zeroes first. By default
+ * the library reads only what all releases have in common, the first 28 entries. Our init passes the size of this structure. */
 /* generated: module */
 typedef struct pmix_server_module_4_0_0_t {
     pmix_server_client_connected_fn_t client_connected;

@@ -1,3 +1,3 @@
-//! `libpmix.so.2`. What it exports is in `phalanx-capi`; how it is linked, in `build.rs`.
+//! `libpmix.so.2`. Its exports are in `phalanx-capi`; its link options, in `build.rs`.
 
 use phalanx_capi as _;

@@ -1,11 +1,11 @@
-//! A tool: attaches to a server of this machine and says what runs there.
+//! A tool: attaches to a server of this machine and prints what runs there.
 //!
 //! ```text
 //! cargo run -p pmix --example attach -- pmix.srvr.pidinfo=PID
 //! ```
 //!
-//! Arguments are attributes by which the server is named; without any, the newest server that is found. Behind `--`: `me`,
-//! `servers`, `query`, `table NSPACE`, `available`, `spawn COMMAND`, `attach KEY=VALUE`, `detach NSPACE`, `primary NSPACE`.
+//! Arguments are attributes that select the server; without any, the newest server found. After `--`: `me`, `servers`,
+//! `query`, `table NSPACE`, `available`, `spawn COMMAND`, `attach KEY=VALUE`, `detach NSPACE`, `primary NSPACE`.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example host -- 4 target/debug/examples/ring`
 //!
-//! Attributes of the server may stand in front: with `pmix.srvr.tool` it serves tools as well.
+//! Attributes of the server may come first: with `pmix.srvr.tool` it serves tools as well.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,7 +14,7 @@ use pmix::{
     generate_ppn, generate_regex, keys,
 };
 
-/// What this resource manager can do: values that are published are found again. All else is refused, and the ranks are told.
+/// A minimal resource manager: it keeps published values, and refuses everything else.
 #[derive(Default)]
 struct SmallHost {
     published: BTreeMap<Key, (ProcId, Value)>,
@@ -45,7 +45,7 @@ impl Host for SmallHost {
         if found.is_empty() { done.refuse(Status::ERR_NOT_FOUND) } else { done.complete(found) }
     }
 
-    /// Nobody in particular is this host. It has no time for an answer.
+    /// Without targets, the request is for the host itself. It ends at once, without an answer.
     fn job_control(&mut self, request: JobControlRequest, done: Done<Vec<Info>>) {
         if !(request.targets.is_empty() && request.directives.is_set(keys::JOB_CTRL_TERMINATE)) {
             return done.refuse(Status::ERR_NOT_SUPPORTED);
@@ -80,7 +80,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
     let server = Server::start(ServerOptions::from_infos(&about)?, SmallHost::default())?;
     let nspace = Nspace::new(&format!("example.{}", std::process::id()))?;
-    // What belongs to the machine all jobs are told.
+    // Resources of the machine; every job gets them.
     server.register_resources(&[Info::new(keys::RM_NAME, "small host")])?;
     server.register_nspace(&nspace, Some(size), &job(size, server.hostname()))?;
 
@@ -100,7 +100,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             eprintln!("host: {proc}: {status}");
             worst = ExitCode::FAILURE;
         }
-        // Whoever still waits for it is told.
+        // Requests that still wait for the rank are answered.
         server.deregister_client(&proc)?;
     }
     server.deregister_nspace(&nspace)?;
@@ -108,7 +108,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(worst)
 }
 
-/// What the standard wants a host to tell of a job; numbers of ranks on their node and the like follow from the maps.
+/// What the standard requires of a job; numbers such as the ranks' positions on their nodes follow from the maps.
 fn job(size: u32, hostname: &str) -> [Info; 5] {
     [
         Info::new(keys::JOB_SIZE, size),

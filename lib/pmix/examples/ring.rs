@@ -1,4 +1,4 @@
-//! Each process tells its neighbour something and asks everybody for a value: `px run -n 4 ring`.
+//! Each process puts a greeting, and gets those of its neighbour and of every rank: `px run -n 4 ring`.
 
 use pmix::{Client, Info, Scope, keys};
 

@@ -1,11 +1,11 @@
-//! A tool that spawns jobs one after the other and reads what each prints, from its first byte.
+//! A tool that spawns jobs one after the other and reads the output of each, from its first byte.
 //!
 //! ```text
 //! cargo run -p pmix --example spawn -- PID COUNT GATE
 //! ```
 //!
-//! PID: the server's. The output of a job is pulled when its name is known, so what it has printed before must have been kept. Job N
-//! waits for the file GATE.N before it prints its last line, which is made when the pull is accepted.
+//! PID: the server's. The output of a job is pulled when its name is known, so its earlier output must have been kept. Before its
+//! last line, job N waits for the file GATE.N, which is created when the pull is accepted.
 
 use std::process::ExitCode;
 use std::sync::mpsc;

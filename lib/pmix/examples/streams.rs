@@ -1,11 +1,11 @@
-//! A tool that spawns a job and shows what it writes, also in files, and says when its streams end.
+//! A tool that spawns a job, shows its output, also in files, and reports when its streams end.
 //!
 //! ```text
 //! cargo run -p pmix --example streams -- PID FILES
 //! ```
 //!
 //! PID: the server's. FILES: a pattern of file names, with `%n` for the job and `%r` for the rank. The job is over before its output
-//! is asked for: what it has written is kept for who has spawned it.
+//! is pulled: its output is kept for the spawner.
 
 use std::process::ExitCode;
 use std::sync::mpsc;

@@ -1,17 +1,17 @@
-//! Values as bytes, for programs that send them themselves: what one process packs, C or Rust, another unpacks.
+//! Values as bytes, for programs that send them themselves: a process in C or Rust can unpack what another has packed.
 
 use phalanx_spec::DataType;
 use phalanx_wire::Value;
 use phalanx_wire::codec::{DecodeError, Format, Generation, Reader, Writer};
 
-/// Values of one type as bytes (`PMIx_Data_pack`); what is packed next goes behind them.
+/// Packs values of one type (`PMIx_Data_pack`); the next packed bytes are appended to these.
 pub fn pack(of: DataType, values: &[Value]) -> Vec<u8> {
     let mut writer = Writer::new(FORMAT);
     writer.put_values(of, values);
     writer.into_bytes()
 }
 
-/// Takes values off the bytes that [`pack`] has made of one call (`PMIx_Data_unpack`).
+/// Takes the values of one [`pack`] call off the bytes (`PMIx_Data_unpack`).
 pub fn unpack(of: DataType, bytes: &mut &[u8]) -> Result<Vec<Value>, DecodeError> {
     let mut reader = Reader::new(FORMAT, bytes);
     let values = reader.get_values(of)?;
@@ -19,7 +19,7 @@ pub fn unpack(of: DataType, bytes: &mut &[u8]) -> Result<Vec<Value>, DecodeError
     Ok(values)
 }
 
-/// What all releases since 4.1 understand; they describe types only when built for debugging.
+/// All releases since 4.1 read it; they describe types only in debug builds.
 const FORMAT: Format = Format { generation: Generation::V41, described: false };
 
 #[cfg(test)]

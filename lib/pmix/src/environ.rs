@@ -1,6 +1,6 @@
-//! What a launcher tells a process through its environment. Read once, in init; never written.
+//! What a launcher passes to a process through its environment. Read once, in init; never written.
 //!
-//! A server names its address under one variable per codec that it speaks, so the variable that is found also decides how to
+//! A server puts its address into one variable per codec that it supports, so the variable that is found also decides how to
 //! pack. We prefer the codec that all releases since 4.1 have.
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Identity {
     }
 }
 
-/// Who this process is and where its server is, from variables looked up by `variable`.
+/// This process's identity and its server's address, from variables looked up by `variable`.
 pub(crate) fn read(
     variable: impl Fn(&str) -> Option<String>,
     identity: Identity,
@@ -98,7 +98,7 @@ fn nspace_of(name: String) -> Result<Nspace, Error> {
     Nspace::new(&name).map_err(|error| problem(NAMESPACE, error.to_string()))
 }
 
-/// The server lists what it accepts, the best first.
+/// The server lists the credentials that it accepts, the best first.
 pub(crate) fn credential(
     variable: &impl Fn(&str) -> Option<String>,
     uid: u32,
@@ -152,7 +152,7 @@ const SERVERS: &[(&str, Generation)] = &[
     ("PMIX_SERVER_URI61", Generation::V61),
 ];
 
-/// How long the server, which is on the same machine, may take to let us in.
+/// How long the server, which is on the same machine, may take to admit us.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What can go wrong, and what it means to a caller who only knows statuses.
+//! Errors, and the nearest status of the standard for each.
 
 use std::fmt;
 use std::io;
@@ -18,19 +18,19 @@ pub enum Error {
     Unnamed { server: &'static str },
     /// The operating system refused something that the library needs.
     System { doing: &'static str, source: io::Error },
-    /// The server did not let this process in.
+    /// The server did not admit this process.
     Init { server: String, reason: InitError, source: Option<io::Error> },
-    /// An attribute does not hold what it must.
+    /// An attribute has an invalid value.
     Attribute { key: &'static str, problem: String },
-    /// An attribute that is required and not known.
+    /// A required attribute is unknown.
     Required { key: String },
-    /// No server lets this tool in. `tried`: what was looked for, where, and why each candidate was passed over.
+    /// No server admits this tool. `tried`: what was looked for, where, and why each candidate was passed over.
     NoServer { tried: Vec<String>, status: Status },
     /// A rendezvous file cannot be written.
     Announce(AnnounceError),
     /// The text cannot be a key.
     Key { key: String, reason: NameError },
-    /// Keys that begin with `pmix` are the standard's; nobody but the host puts them.
+    /// Keys that begin with `pmix` are the standard's; only the host puts them.
     ReservedKey { key: String },
     /// The kernel's description of this node cannot be read.
     Topology { source: phalanx_topo::TopologyError },
@@ -42,9 +42,9 @@ pub enum Error {
     Ended,
     /// The call would wait for the thread that makes it: it was made in an event handler.
     OnProgressThread,
-    /// The server, or the wait for it, ended in failure. `operation` says what was asked.
+    /// The server, or the wait for it, failed. `operation`: the request.
     Failed { operation: String, status: Status },
-    /// The same, and the server says more about it: of which targets, for example (`PMIX_PROC_INFO_ARRAY`).
+    /// The same, with details from the server, for example the failed targets (`PMIX_PROC_INFO_ARRAY`).
     Reported { operation: String, status: Status, results: Vec<Info> },
 }
 
@@ -69,7 +69,7 @@ impl Error {
         }
     }
 
-    /// Whether what was asked for is simply not there.
+    /// Whether the requested item does not exist.
     pub fn is_not_found(&self) -> bool {
         self.status() == Status::ERR_NOT_FOUND
     }
@@ -129,7 +129,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The machine answered a call with the answer to another: a fault of ours.
+/// The machine answered a call with the answer to another: our own defect.
 pub(crate) fn unexpected(operation: &str, got: &impl fmt::Debug) -> Error {
     tracing::error!(operation, ?got, "an answer of another kind");
     Error::Failed { operation: operation.into(), status: Status::ERROR }

@@ -1,7 +1,7 @@
-//! The number of this process, without asking the kernel each time: gets are answered in less time than a system call takes.
+//! The id of this process, without asking the kernel each time: a get takes less time than a system call.
 //!
-//! It stands in a page that the kernel empties in forked children, however they were forked. Where there is no such page the
-//! kernel is asked.
+//! It is kept in a page that the kernel wipes in forked children, however they were forked. Without such a page the kernel
+//! is asked.
 
 use std::process;
 use std::ptr;
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// NULL until it is asked for; [`nowhere`] if it cannot be had. Never unmapped: a library like ours stays loaded.
+/// NULL before first use; [`nowhere`] if the page is not available. Never unmapped: a library like ours stays loaded.
 static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// The number of this process. Of a child that shares its parent's memory (`vfork`) it is the parent's.
+/// The id of this process. In a child that shares its parent's memory (`vfork`) it is the parent's.
 pub fn process_id() -> u32 {
     let mut page = PAGE.load(Ordering::Acquire);
     if page.is_null() {
@@ -39,7 +39,7 @@ fn make_page() -> *mut AtomicU32 {
         Ok(_) => page,
         Err(other) => {
             if page != nowhere() {
-                // SAFETY: nobody else has seen it.
+                // SAFETY: no other thread has seen it.
                 let _ = unsafe { munmap(page.cast(), PAGE_SIZE) };
             }
             other
@@ -67,5 +67,5 @@ fn nowhere() -> *mut AtomicU32 {
     ptr::from_ref(&NOWHERE).cast_mut()
 }
 
-/// The kernel takes it for a page, if pages are larger.
+/// The kernel rounds it up to a page, if pages are larger.
 const PAGE_SIZE: usize = 4096;

@@ -1,14 +1,14 @@
-//! PMIx for Rust programs: a process of a parallel job finds out who and where it is, exchanges values with its peers, meets
-//! them in fences, publishes and looks up, raises and handles events.
+//! PMIx for Rust programs: a process of a parallel job learns its identity and location, exchanges values with its peers,
+//! synchronizes with them in fences, publishes and looks up values, raises and handles events.
 //!
-//! Everything goes through one [`Client`]. Calls block; they may be made from any thread. A get of a value that is already
-//! here is answered on the calling thread without waking anybody, and who has to wait for the server receives meanwhile. All
-//! else is done by one thread of ours, which also runs the handlers of events; a handler must not block and cannot make calls
-//! that would ([`Error::OnProgressThread`]). That thread begins when there is something for it to do, and inherits from the
-//! caller what threads inherit: the processors that it may use, say.
+//! Everything goes through one [`Client`]. Calls block; they may be made from any thread. A get of a known value returns on
+//! the calling thread without waking another, and a caller that has to wait for the server receives meanwhile. All else is
+//! done by one thread of ours, which also runs event handlers; a handler must not block and cannot make blocking calls
+//! ([`Error::OnProgressThread`]). That thread begins when it is needed, and inherits the attributes of the calling thread,
+//! such as its CPU affinity.
 //!
-//! The server is whatever started the process: `px run`, or any launcher that speaks OpenPMIx's protocol. Without one the
-//! process is a job of its own.
+//! The server belongs to the launcher: `px run`, or any launcher that supports OpenPMIx's protocol. Without one the process
+//! is a job of its own.
 //!
 //! ```no_run
 //! use pmix::{Client, Info, InfoList, Scope, keys};

@@ -1,4 +1,4 @@
-//! Maps of nodes and of their ranks in the compact form that jobs are registered with.
+//! Maps of nodes and of their ranks in the compact form used to register jobs.
 
 use phalanx_wire::regex::{nodes_to_raw, nodes_to_regex, ppn_to_regex};
 

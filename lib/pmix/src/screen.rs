@@ -1,8 +1,7 @@
 //! This process's own standard output and standard error, as the place where output of others is shown.
 //!
-//! A thread of the screen's own gives the output its form and writes it, so that a terminal that has been stopped does not
-//! stop the library. What waits for it is bounded: then whoever delivers output waits, and in the end the processes that
-//! write it.
+//! A thread of the screen's own formats the output and writes it, so that a stopped terminal does not stop the library. Its
+//! queue is bounded: when it is full, the deliverer of output waits, and in the end the processes that write it.
 
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
@@ -25,19 +24,19 @@ use crate::engine::OutputDone;
 use crate::error::Error;
 use phalanx_shell::files::FileSet;
 
-/// What directives of a pull say when this process shows the output itself.
+/// Directives of a pull that are honoured when this process shows the output itself.
 pub const ATTRIBUTES: &[&[&str]] =
     &[FORM_ATTRIBUTES, FILE_ATTRIBUTES, BUFFER_ATTRIBUTES, &[keys::IOF_LOCAL_OUTPUT]];
 
-/// One of the pulls that one pull of a program is carried out by.
+/// One of the pulls that carry out a single pull of the program.
 #[derive(Debug)]
 pub struct Part {
     pub directives: Vec<Info>,
-    /// What takes its output, if not the program's callback.
+    /// The screen that takes its output, if not the program's callback.
     pub screen: Option<Screen>,
 }
 
-/// A place where output is shown. Dropping it writes all that it was given before, however long that takes.
+/// A place where output is shown. Dropping it writes all earlier output, however long that takes.
 #[derive(Debug)]
 pub struct Screen {
     to: SyncSender<Word>,
@@ -46,7 +45,7 @@ pub struct Screen {
 
 enum Word {
     Output(Shot),
-    /// What holds unless the directives say otherwise.
+    /// The style unless the directives override it.
     Defaults(Vec<Info>),
     End,
 }
@@ -59,8 +58,8 @@ struct Shot {
 }
 
 impl Part {
-    /// Files are written by this process, also beside a callback, which gets what it gets in the form that it asks for: files
-    /// hold what was written, so they are a reader of their own. The last part is the one that the program knows.
+    /// This process writes files itself, even if there is a callback, which gets its output in the form that it requests:
+    /// files hold the raw output, so they are a separate reader. The last part is the one that the program knows.
     pub fn of(directives: &[Info], has_callback: bool) -> Result<Vec<Part>, Error> {
         let names = [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY];
         let files = names.iter().any(|name| directives.find(name).is_some());
@@ -85,7 +84,7 @@ impl Part {
 }
 
 impl Screen {
-    /// In the form that the directives ask for, which are changed so that nobody else gives it that form, too.
+    /// Opens a screen in the form that the directives request; changes them so that the output is not formatted twice.
     pub fn open(directives: &mut Vec<Info>) -> Result<Screen, Error> {
         let own: Vec<Info> = directives.clone();
         Style::default().overlaid(&own).map_err(|bad| Error::Failed {
@@ -104,7 +103,7 @@ impl Screen {
         Ok(Screen { to, thread: Some(thread) })
     }
 
-    /// What to do with each piece of output.
+    /// The handler for each piece of output.
     pub fn handler(&self) -> impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static {
         let to = self.to.clone();
         move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info], done: OutputDone| {
@@ -117,12 +116,12 @@ impl Screen {
         }
     }
 
-    /// Begins to show, with what holds unless the directives say otherwise.
+    /// Begins to show output, with the style that the directives may override.
     pub fn begin(&self, defaults: Vec<Info>) {
         let _ = self.to.send(Word::Defaults(defaults));
     }
 
-    /// The same as dropping it, without waiting for the last byte.
+    /// Like dropping it, without waiting for the last byte.
     pub fn leave(mut self) {
         self.thread = None;
     }
@@ -137,7 +136,7 @@ impl Drop for Screen {
     }
 }
 
-/// Waits for the defaults, which come with the answer to the pull, perhaps behind its first output.
+/// Waits for the defaults, which come with the answer to the pull, perhaps after its first output.
 fn run(own: Vec<Info>, words: &Receiver<Word>) {
     let mut early = Vec::new();
     let defaults = loop {
@@ -165,7 +164,7 @@ struct Writer {
     files: Option<FileSet>,
     began: Instant,
     opened: bool,
-    /// Pieces that have not been shown as a whole.
+    /// Pieces that have not been shown completely.
     owed: Owed<OutputDone>,
 }
 
@@ -227,11 +226,11 @@ impl Writer {
         self.settle();
     }
 
-    /// What has been written has been taken.
+    /// Reports written output as taken.
     fn settle(&mut self) {
         let held = |stream: &Stream| {
             let Held { lines, collected } = self.formatter.held(stream);
-            // In files a line waits for its end however long that takes.
+            // In files a line waits for its end without a time limit.
             let in_files = self.files.as_ref().map_or(0, |files| files.held(stream));
             Held { lines, collected: collected.max(in_files.saturating_sub(lines)) }
         };
@@ -268,13 +267,13 @@ impl Writer {
     }
 }
 
-/// A program whose streams are closed has nobody to tell.
+/// A program with closed streams has nowhere to report errors.
 fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match rustix::io::write(to, bytes) {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
             Err(Errno::INTR) => {}
-            // Somebody has set it so that it does not block.
+            // The descriptor was set to non-blocking.
             Err(Errno::AGAIN) => {
                 let _ = poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], None);
             }
@@ -287,5 +286,5 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) {
 const MOST_WAITING: usize = 16;
 /// Bytes of one stream whose senders wait for the end of a line.
 const PATIENCE: usize = 16 << 10;
-/// More than are under way before a pull has been answered.
+/// More than can be under way before a pull is answered.
 const MOST_EARLY: usize = 64;

@@ -1,5 +1,5 @@
-//! Output that arrives without having been asked for: that of jobs which this process has started and whose output it is to
-//! write itself (`PMIX_IOF_LOCAL_OUTPUT`).
+//! Output that arrives without a pull: that of jobs which this process has started and whose output it is to write itself
+//! (`PMIX_IOF_LOCAL_OUTPUT`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +12,14 @@ use crate::engine::OutputDone;
 use crate::error::Error;
 use crate::screen::Screen;
 
-/// The screens of such jobs. All clones are the same one.
+/// The screens of such jobs. All clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Shown(Arc<Mutex<Table>>);
 
 #[derive(Default)]
 struct Table {
     screens: BTreeMap<Nspace, (Screen, Take)>,
-    /// From before the answer to the spawn, which some servers give later.
+    /// Output from before the answer to the spawn, which some servers send later.
     early: VecDeque<Early>,
 }
 
@@ -33,7 +33,7 @@ struct Early {
 
 type Take = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send>;
 
-/// A job that is about to be started, whose output is to be shown.
+/// A job that is about to be started, with its output to be shown.
 #[derive(Debug)]
 pub struct Showing {
     shown: Shown,
@@ -41,7 +41,7 @@ pub struct Showing {
 }
 
 impl Shown {
-    /// As the directives of a spawn say; None: it is not to be shown here.
+    /// Prepares this if the directives of a spawn request it; None: the output is not shown here.
     pub(crate) fn prepare(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
         if !job.is_set(keys::IOF_LOCAL_OUTPUT) {
             return Ok(None);
@@ -70,7 +70,7 @@ impl Shown {
         }
     }
 
-    /// Writes all that has come.
+    /// Writes all that has arrived.
     pub(crate) fn close(&self) {
         let screens = std::mem::take(&mut self.lock().screens);
         drop(screens);
@@ -104,5 +104,5 @@ impl std::fmt::Debug for Shown {
     }
 }
 
-/// Pieces of output of jobs that have no screen.
+/// Pieces of output of jobs without a screen.
 const MOST_EARLY: usize = 64;

@@ -1,5 +1,5 @@
-//! The attributes that this library honours itself, around the machines of the roles, as queries for attribute support tell them.
-//! The tables are those by which the calls themselves decide.
+//! The attributes that this library honours itself, around the machines of the roles, as reported to queries for attribute
+//! support. The calls themselves use the same tables.
 
 use phalanx_core::server::OUTPUT_DEFAULTS;
 use phalanx_core::support::OuterSupport;
@@ -29,7 +29,7 @@ pub(crate) const AROUND: &OuterSupport = &OuterSupport {
     ],
 };
 
-/// Refuses what is required and not known.
+/// Refuses unknown required attributes.
 pub(crate) fn check_required(info: &[Info], known: &[&[&str]]) -> Result<(), Error> {
     let unknown = |info: &&Info| info.is_required() && !known.concat().contains(&info.key.as_str());
     match info.iter().find(unknown) {

@@ -1,4 +1,4 @@
-//! The hardware of this node, and which part of it this process has.
+//! The hardware of this node, and the part that this process may use.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub fn thread_cpus() -> Result<CpuSet, Error> {
     cpus_of(None)
 }
 
-/// How far the devices of this node, which is named `host`, are from these CPUs (`PMIx_Compute_distances`).
+/// The distances of this node's devices from these CPUs (`PMIx_Compute_distances`); `host` is the node's name.
 pub fn device_distances(host: &str, cpus: &CpuSet) -> Result<Vec<DeviceDistance>, Error> {
     let topology = topology()?;
     let told = topology.device_distances(cpus).into_iter().map(|one| DeviceDistance {
@@ -35,12 +35,12 @@ pub fn device_distances(host: &str, cpus: &CpuSet) -> Result<Vec<DeviceDistance>
     Ok(told.collect())
 }
 
-/// These CPUs as `pmix.cpuset` has them (`PMIx_server_generate_cpuset_string`).
+/// These CPUs in the form of `pmix.cpuset` (`PMIx_server_generate_cpuset_string`).
 pub fn cpuset_string(cpus: &CpuSet) -> String {
     format!("hwloc:{cpus}")
 }
 
-/// Which packages, caches, cores ... of this node these CPUs are in, as `pmix.locstr` has it
+/// The packages, caches, cores ... of this node that contain these CPUs, in the form of `pmix.locstr`
 /// (`PMIx_server_generate_locality_string`).
 pub fn locality_string(cpus: &CpuSet) -> Result<String, Error> {
     Ok(format!("hwloc:{}", topology()?.locality_string(cpus)))

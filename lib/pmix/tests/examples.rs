@@ -1,15 +1,15 @@
-//! The examples work: our launcher of the server's example starts the ranks of the client's.
+//! The examples work: the server's example launches the ranks of the client's.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// An example, built now.
+/// Builds an example and returns its path.
 fn example(name: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    // With the features that the whole workspace has: others would build everything below it once more.
+    // With the features of the whole workspace: others would build everything below it once more.
     build.args(["build", "--quiet", "--locked", "--workspace", "--all-targets"]);
     let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
     assert!(built.success(), "building the example {name} failed");

@@ -1,4 +1,4 @@
-//! How calls end: the shapes of answers that several verbs share, given back by value or through a callback.
+//! Shared forms of results, returned by value or through a callback.
 
 use phalanx_spec::Status;
 use pmix::{ClientCall, ClientReturn, Error, Info};
@@ -22,12 +22,12 @@ pub(crate) type TakesInfos =
 /// `pmix_hdlr_reg_cbfunc_t`
 pub(super) type Registered = Option<extern "C" fn(Code, usize, Ptr<Opaque>)>;
 
-/// Makes a call that ends in a status, and waits for it.
+/// Makes a call with a status as its result, and waits for it.
 pub(super) fn done(call: ClientCall) -> Result<(), Status> {
     ended(instance()?.client.perform(call))
 }
 
-/// Makes a call that ends in a status and tells the program's callback, if it has one.
+/// Makes a call with a status as its result and passes it to the program's callback, if there is one.
 pub(super) fn done_then(call: ClientCall, callback: OpCallback, cbdata: Ptr<Opaque>) -> Result<(), Status> {
     submit(call, move |answer| {
         if let Some(callback) = callback {
@@ -36,7 +36,7 @@ pub(super) fn done_then(call: ClientCall, callback: OpCallback, cbdata: Ptr<Opaq
     })
 }
 
-/// One or the other: without a callback the program wants to wait.
+/// One or the other: without a callback the program waits.
 pub(super) fn done_or_then(
     call: ClientCall,
     callback: OpCallback,
@@ -44,13 +44,13 @@ pub(super) fn done_or_then(
 ) -> Result<(), Status> {
     match callback {
         Some(_) => done_then(call, callback, cbdata),
-        // Inside of a callback nobody can wait, and programs raise events there.
+        // Waiting is impossible inside a callback, and programs raise events there.
         None if instance()?.client.is_progress_thread() => submit(call, |_| {}),
         None => done(call),
     }
 }
 
-/// Makes a call that ends in infos, and hands an array of them to the program.
+/// Makes a call with infos as its result, and returns them to the program as an array.
 pub(super) fn infos(
     call: ClientCall,
     results: Ptr<Ptr<pmix_info_t>>,
@@ -60,7 +60,7 @@ pub(super) fn infos(
     give(status, &infos, results, count)
 }
 
-/// Hands an array of infos to the program, which owns it.
+/// Returns an array of infos to the program, which owns it.
 pub(super) fn give(
     status: Status,
     infos: &[Info],
@@ -76,8 +76,8 @@ pub(super) fn give(
     if status.is_success() { Ok(()) } else { Err(status) }
 }
 
-/// Makes a call that ends in infos and hands them to the program's callback, which releases them. Open MPI 4 directs its job
-/// without a callback and does not wait.
+/// Makes a call with infos as its result and passes them to the program's callback, which releases them. Open MPI 4 calls
+/// PMIx_Job_control without a callback and does not wait.
 pub(super) fn infos_then(
     call: ClientCall,
     callback: InfoCallback,
@@ -90,7 +90,7 @@ pub(super) fn infos_then(
     })
 }
 
-/// Hands infos to the program's callback, which releases them.
+/// Passes infos to the program's callback, which releases them.
 pub(crate) fn hand_over(callback: TakesInfos, status: Status, infos: &[Info], cbdata: Ptr<Opaque>) {
     let mut status = status;
     let array = to_c::infos(infos).unwrap_or_else(|unfit| {

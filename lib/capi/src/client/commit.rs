@@ -1,4 +1,4 @@
-//! Put and commit: what this process offers to others.
+//! Put and commit: values that this process offers to others.
 
 use phalanx_spec::Scope;
 use pmix::ClientCall;

@@ -1,4 +1,4 @@
-//! Credentials: proof of who this process is, and the examination of one that somebody has shown.
+//! Credentials: proof of this process's identity, and validation of another's.
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::credential::{GetCredential, ValidateCredential};
@@ -32,7 +32,7 @@ exported! {
         Ok(())
     }
 
-    /// What the callback is given is gone when it returns.
+    /// The callback's arguments are freed when it returns.
     fn PMIx_Get_credential_nb(
         info: Ptr<pmix_info_t>, count: usize, callback: CredentialCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
@@ -59,7 +59,7 @@ exported! {
         infos(validate(credential, info, count)?, results, nresults)
     }
 
-    /// What the callback is given is gone when it returns.
+    /// The callback's arguments are freed when it returns.
     fn PMIx_Validate_credential_nb(
         credential: Ptr<pmix_byte_object_t>, info: Ptr<pmix_info_t>, count: usize, callback: ValidationCallback,
         cbdata: Ptr<Opaque>,

@@ -1,7 +1,7 @@
 //! Events: handlers of programs, and events that programs raise.
 //!
-//! A handler says what it has done by calling a function of ours, at once or later, on any thread. What it is given to say
-//! so is the number of an entry in a table: a second call, or one after the end, finds nothing and changes nothing.
+//! A handler completes by calling a function of ours, at once or later, on any thread. It identifies itself by the number of
+//! an entry in a table: a second call, or one after the end, finds no entry and has no effect.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ type Handler = extern "C" fn(
 type Notification = Option<Handler>;
 
 exported! {
-    /// Without a callback the number of the handler, or an error, is returned.
+    /// Without a callback, returns the number of the handler, or an error.
     fn PMIx_Register_event_handler(
         codes: Ptr<i32>, ncodes: usize, info: Ptr<pmix_info_t>, ninfo: usize, handler: Notification,
         callback: Registered, cbdata: Ptr<Opaque>,
@@ -47,7 +47,7 @@ exported! {
         let codes: Vec<_> = codes.items(ncodes).map(Status).collect();
         let object = returned(info, ninfo);
         let info = from_c::infos(info, ninfo)?;
-        // The number is known only afterwards, and an event can be there before.
+        // The number is known only afterwards, and an event can arrive before.
         let number = std::sync::Arc::new(std::sync::OnceLock::new());
         let known = number.clone();
         let id = instance
@@ -91,12 +91,12 @@ exported! {
         let instance = instance()?;
         let id = HandlerId(reference as u64);
         done_or_then(ClientCall::DeregisterEvents { handler: id }, callback, cbdata)?;
-        // Behind the call in the queue: it is not run any more when this happens.
+        // Queued behind the call: when this runs, the handler is not called any more.
         instance.client.forget_event_handler(id).map_err(|error| error.status())
     }
 
-    /// Only servers speak for others: in other processes, whoever is named as the source, it is this one. What a server
-    /// raises is for those here, and not handed back to its host.
+    /// Only servers may name another source: in other processes the source is always this process. An event that a server
+    /// raises goes to local processes, and not back to its host.
     fn PMIx_Notify_event(
         code: i32, source: Ptr<pmix_proc_t>, range: u8, info: Ptr<pmix_info_t>, ninfo: usize, callback: OpCallback,
         cbdata: Ptr<Opaque>,
@@ -118,7 +118,7 @@ exported! {
     }
 }
 
-/// What a handler of a program has been given and not yet said to be done with.
+/// The arguments of a handler that has not completed yet.
 struct Delivery {
     done: EventDone,
     source: Ptr<pmix_proc_t>,
@@ -188,12 +188,12 @@ extern "C" fn completed(
     });
 }
 
-/// The pointer that a handler wants to be given with each event.
+/// The pointer that a handler wants to be passed with each event.
 fn returned(info: Ptr<pmix_info_t>, count: usize) -> Option<Ptr<Opaque>> {
     info.items(count).find(is_object).map(|c| c.value.data.pointer())
 }
 
-/// Puts the handler's pointer where the event says only that there is one.
+/// Puts the handler's pointer into the event's placeholder for it.
 fn give_back(infos: (Ptr<pmix_info_t>, usize), object: Ptr<Opaque>) {
     for place in infos.0.places(infos.1) {
         if let Some(mut c) = place.read().filter(is_object) {

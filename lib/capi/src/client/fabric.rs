@@ -13,7 +13,7 @@ use crate::release::free_array;
 use crate::{from_c, to_c};
 
 exported! {
-    /// `fabric` gets the description; the program ends it by deregistering.
+    /// `fabric` gets the description; deregistering frees it.
     fn PMIx_Fabric_register(fabric: Ptr<pmix_fabric_t>, directives: Ptr<pmix_info_t>, ndirs: usize) -> Code {
         let call = register(fabric, directives, ndirs)?;
         let (status, infos) = found(instance()?.client.perform(call));
@@ -37,7 +37,7 @@ exported! {
         ask(fabric, update(fabric)?, callback, cbdata)
     }
 
-    /// Frees the description. Nobody else has to hear of it.
+    /// Frees the description. The server and the host are not involved.
     fn PMIx_Fabric_deregister(fabric: Ptr<pmix_fabric_t>) -> Code {
         forget(fabric)
     }
@@ -81,7 +81,7 @@ fn ask(
     })
 }
 
-/// Puts a description in the place of the old one.
+/// Replaces the old description by the new one.
 fn described(fabric: Ptr<pmix_fabric_t>, status: Status, infos: &[Info]) -> Result<(), Status> {
     if !status.is_success() {
         return Err(status);

@@ -1,4 +1,4 @@
-//! Fence: wait for the same call of all participants, and exchange what they have committed.
+//! Fence: waits until all participants have called it, and exchanges their committed values.
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::fence::Fence;

@@ -1,5 +1,5 @@
-//! What the library and its server pass on, and only the host can answer: job control, session control, allocations and named
-//! blocks of resources. What has structures of its own in C has a file of its own.
+//! Requests that the library and its server pass on to the host: job control, session control, allocations and named blocks
+//! of resources. Those with C structures of their own are in separate files.
 
 use phalanx_spec::{ResourceBlockDirective, Status};
 use phalanx_wire::ResourceUnit;
@@ -31,7 +31,7 @@ exported! {
         infos_then(job_control(targets, ntargets, directives, ndirs)?, callback, cbdata)
     }
 
-    /// Without a callback the call waits; what the host has to say beyond a status is then lost.
+    /// Without a callback the call waits; infos in the host's answer are then lost.
     fn PMIx_Session_control(
         session: u32, directives: Ptr<pmix_info_t>, ndirs: usize, callback: InfoCallback, cbdata: Ptr<Opaque>,
     ) -> Code {

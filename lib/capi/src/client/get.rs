@@ -19,7 +19,7 @@ use crate::{cmem, from_c, to_c};
 /// `pmix_value_cbfunc_t`
 type ValueCallback = Option<extern "C" fn(Code, Ptr<pmix_value_t>, Ptr<Opaque>)>;
 
-/// Values that programs have been given pointers to; they stay until the client ends.
+/// Values that programs have pointers to; they stay until the client ends.
 #[derive(Default)]
 pub(crate) struct Kept(Vec<(ProcId, String, Value, Ptr<pmix_value_t>)>);
 
@@ -30,8 +30,8 @@ impl Drop for Kept {
 }
 
 exported! {
-    /// `to` is set to a value that is the caller's to free; with `pmix.get.ptr` to one that is ours, with `pmix.get.static`
-    /// the value is written to where it points.
+    /// `to` is set to a value that the caller frees; with `pmix.get.ptr` to one that we own; with `pmix.get.static` the
+    /// value is written to where it points.
     fn PMIx_Get(
         proc: Ptr<pmix_proc_t>, key: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, to: Ptr<Ptr<pmix_value_t>>,
     ) -> Code {
@@ -81,7 +81,7 @@ exported! {
         Ok(())
     }
 
-    /// The callback's value is gone when it returns.
+    /// The callback's value is freed when it returns.
     fn PMIx_Get_nb(
         proc: Ptr<pmix_proc_t>, key: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, callback: ValueCallback,
         cbdata: Ptr<Opaque>,
@@ -111,7 +111,7 @@ exported! {
         })
     }
 
-    /// Keeps a value for this process alone.
+    /// Stores a value for this process alone.
     fn PMIx_Store_internal(proc: Ptr<pmix_proc_t>, key: Ptr<u8>, value: Ptr<pmix_value_t>) -> Code {
         let instance = instance()?;
         let proc = from_c::proc(&proc.read().ok_or(BAD)?)?;
@@ -120,7 +120,7 @@ exported! {
     }
 }
 
-/// What is known of a process and needs no more than to be copied: most gets of most programs, so nothing is made on the way.
+/// A known value that only has to be copied: most gets of most programs, so nothing else is allocated on the way.
 fn at_hand(client: &Native, proc: Ptr<pmix_proc_t>, key: Ptr<u8>) -> Option<Value> {
     let me = client.proc();
     let proc = proc.read();
@@ -132,12 +132,12 @@ fn at_hand(client: &Native, proc: Ptr<pmix_proc_t>, key: Ptr<u8>) -> Option<Valu
     key.with_text(|key| client.value_at_hand(nspace, rank, std::str::from_utf8(key).ok()?))?
 }
 
-/// This node's topology is a value that the library has, and no server sends.
+/// The library itself has this node's topology as a value; servers do not send it.
 fn is_own_topology(client: &Native, request: &LookupRequest) -> bool {
     request.proc == *client.proc() && request.key.as_ref().is_some_and(|key| *key == keys::TOPOLOGY2)
 }
 
-/// No process, or one without namespace, is of the caller's own job; no key means all.
+/// Without a process, or a namespace, the caller's own job; without a key, all values.
 fn request(
     client: &Native,
     proc: Ptr<pmix_proc_t>,
@@ -162,7 +162,7 @@ fn asked(answer: Result<ClientReturn, Error>) -> Result<Value, Status> {
     }
 }
 
-/// Programs are not given compressed values.
+/// Programs do not get compressed values.
 fn expanded(value: Value) -> Result<Value, Status> {
     value.expanded(MOST_EXPANDED).map_err(|_| Status::ERR_UNPACK_FAILURE)
 }

@@ -1,4 +1,4 @@
-//! Groups: sets of processes with a name.
+//! Groups: named sets of processes.
 
 use phalanx_spec::{DataType, Status, keys};
 use phalanx_wire::cmd::group::{Construct, Leave};
@@ -12,7 +12,7 @@ use crate::layout::*;
 use crate::pointer::{Opaque, Ptr};
 
 exported! {
-    /// The results say the context id, if one was asked for, who the members are, and what they have contributed.
+    /// The results are the context id, if one was requested, the members, and their contributions.
     fn PMIx_Group_construct(
         group: Ptr<u8>, procs: Ptr<pmix_proc_t>, nprocs: usize, directives: Ptr<pmix_info_t>, ndirs: usize,
         results: Ptr<Ptr<pmix_info_t>>, nresults: Ptr<usize>,
@@ -52,7 +52,7 @@ exported! {
     }
 }
 
-/// No processes: those who are not named are found by the host, or added by others.
+/// No processes: the host finds them, or other members add them.
 fn construct(
     group: Ptr<u8>,
     procs: Ptr<pmix_proc_t>,
@@ -74,7 +74,7 @@ pub(super) fn named(
     if name.is_empty() { Err(BAD) } else { Ok((Text::from(name.as_str()), from_c::infos(info, count)?)) }
 }
 
-/// Makes a call that ends in a group, and hands its description to the program.
+/// Makes a call with a group as its result, and returns its description to the program.
 pub(super) fn formed(
     call: ClientCall,
     results: Ptr<Ptr<pmix_info_t>>,

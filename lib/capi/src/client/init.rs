@@ -29,12 +29,12 @@ exported! {
         i32::from(instance::is_initialized())
     }
 
-    /// Does what can be done without waiting, if the program makes progress itself. Callbacks run in here.
+    /// Makes progress without waiting, if the program drives progress itself. Callbacks run in here.
     fn PMIx_Progress() {
         instance::each_role(Native::progress);
     }
 
-    /// From here on it is up to the program to make progress. There is one thread only, so a name that is not its own names none.
+    /// From here on the program makes progress. There is only one thread, so any name but its own has no effect.
     fn PMIx_Progress_thread_stop(info: Ptr<pmix_info_t>, count: usize) {
         let Ok(info) = from_c::readable_infos(info, count) else { return };
         let names = [keys::PROGRESS_THREAD_NAME, NAME_IN_6_1].into_iter().find_map(|key| info.find(key));

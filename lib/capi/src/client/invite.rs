@@ -1,4 +1,4 @@
-//! Invitations to groups: a leader asks, the invited join or decline.
+//! Invitations to groups: a leader invites, the invited processes join or decline.
 
 use phalanx_spec::Status;
 use pmix::ClientCall;
@@ -11,7 +11,7 @@ use crate::layout::*;
 use crate::pointer::{Opaque, Ptr};
 
 exported! {
-    /// Ends when everybody has answered, and tells the others that the group is formed.
+    /// Ends when all have answered, and announces to the others that the group is formed.
     fn PMIx_Group_invite(
         group: Ptr<u8>, procs: Ptr<pmix_proc_t>, nprocs: usize, info: Ptr<pmix_info_t>, count: usize,
         results: Ptr<Ptr<pmix_info_t>>, nresults: Ptr<usize>,
@@ -27,7 +27,7 @@ exported! {
         formed_then(call, Some(callback.ok_or(BAD)?), cbdata)
     }
 
-    /// Ends when the leader says that the group is formed; who declines does not wait.
+    /// Ends when the leader announces that the group is formed; a process that declines does not wait.
     fn PMIx_Group_join(
         group: Ptr<u8>, leader: Ptr<pmix_proc_t>, answer: i32, info: Ptr<pmix_info_t>, count: usize,
         results: Ptr<Ptr<pmix_info_t>>, nresults: Ptr<usize>,
@@ -35,7 +35,7 @@ exported! {
         formed(join(group, leader, answer, info, count)?, results, nresults)
     }
 
-    /// Programs that hear of the group by its event have no callback.
+    /// The callback may be NULL for programs that learn of the group by its event.
     fn PMIx_Group_join_nb(
         group: Ptr<u8>, leader: Ptr<pmix_proc_t>, answer: i32, info: Ptr<pmix_info_t>, count: usize,
         callback: InfoCallback, cbdata: Ptr<Opaque>,

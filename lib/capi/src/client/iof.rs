@@ -1,4 +1,4 @@
-//! Forwarded streams: what other processes write, and what they are to read (RFC0025).
+//! Forwarded streams: output and input of other processes (RFC0025).
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,8 +21,8 @@ use crate::{cmem, from_c, to_c};
 type Receiver = extern "C" fn(usize, u16, Ptr<pmix_proc_t>, Ptr<pmix_byte_object_t>, Ptr<pmix_info_t>, usize);
 
 exported! {
-    /// Without a receiver the streams go to this process's own. Without a callback for the registration its number, or an
-    /// error, is returned.
+    /// Without a receiver the streams go to this process's own. Without a callback for the registration, returns its number,
+    /// or an error.
     fn PMIx_IOF_pull(
         procs: Ptr<pmix_proc_t>, nprocs: usize, directives: Ptr<pmix_info_t>, ndirs: usize, channels: u16,
         receiver: Option<Receiver>, callback: Registered, cbdata: Ptr<Opaque>,
@@ -46,7 +46,7 @@ exported! {
         pull.begin(move |status, reference| callback(status.0, reference, cbdata))
     }
 
-    /// Everything that was written before has come, and is written where it is shown, when this has returned, or called back.
+    /// When this returns, or calls back, all earlier output has arrived, and has been written where it is shown.
     fn PMIx_IOF_deregister(
         reference: usize, directives: Ptr<pmix_info_t>, ndirs: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
@@ -66,7 +66,7 @@ exported! {
         }
         let call = ClientCall::IofDeregister { handler: id, directives };
         submit(call, move |answer| {
-            // Screens go on until all that they were given is written, at the latest in finalize.
+            // Screens go on until all output that they have is written, at the latest in finalize.
             let _ = instance.client.forget_output_handler(id);
             if let Some(callback) = callback {
                 callback(ended(answer).err().unwrap_or(Status::SUCCESS).0, cbdata);
@@ -74,7 +74,7 @@ exported! {
         })
     }
 
-    /// No data: the end of the input, or, with PMIX_IOF_PUSH_STDIN, all that this process's standard input holds.
+    /// No data: the end of the input, or, with PMIX_IOF_PUSH_STDIN, all of this process's standard input.
     fn PMIx_IOF_push(
         targets: Ptr<pmix_proc_t>, ntargets: usize, data: Ptr<pmix_byte_object_t>, directives: Ptr<pmix_info_t>,
         ndirs: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
@@ -102,7 +102,7 @@ exported! {
     }
 }
 
-/// Whether standard input is to be collected; the RFC names a target in the attribute.
+/// Whether standard input is to be collected; in the RFC the attribute's value is a target.
 pub(super) fn collects(directives: &[Info]) -> Option<Option<ProcId>> {
     match directives.find(keys::IOF_PUSH_STDIN)? {
         Value::Proc(proc) => Some(Some(proc.clone())),
@@ -110,7 +110,7 @@ pub(super) fn collects(directives: &[Info]) -> Option<Option<ProcId>> {
     }
 }
 
-/// Begins to hand this process's standard input to others.
+/// Begins to forward this process's standard input.
 pub(super) fn collect_stdin(targets: Vec<ProcId>, directives: Vec<Info>) -> Result<(), Status> {
     let instance = instance()?;
     let pushing = instance.clone();
@@ -131,7 +131,7 @@ struct Pull {
     instance: Arc<Instance>,
     sources: Vec<ProcId>,
     channels: IofChannel,
-    /// What is still to be asked for, the first one last.
+    /// The parts that are not pulled yet, the first one last.
     parts: Vec<(HandlerId, Part)>,
     /// The number that the program knows.
     reference: usize,
@@ -160,7 +160,7 @@ impl Pull {
         let client = &self.instance.client;
         let kept = match (&part.screen, receiver) {
             (None, Some(receiver)) => {
-                // The number is known only afterwards, and output can be there before.
+                // The number is known only afterwards, and output can arrive before.
                 let known = Arc::new(OnceLock::new());
                 let ours = known.clone();
                 let handler = move |source: &ProcId,
@@ -190,7 +190,7 @@ impl Pull {
         Some(ClientCall::IofPull { handler: *id, pull })
     }
 
-    /// What the server has said to the last call.
+    /// Handles the server's answer to the last call.
     fn answered(&mut self, answer: Result<ClientReturn, Error>) -> Result<(), Status> {
         let defaults = match answer.map_err(|error| error.status())? {
             ClientReturn::Pulled(result) => result?,
@@ -203,7 +203,7 @@ impl Pull {
         Ok(())
     }
 
-    /// The program's pull is under way.
+    /// The program's pull is established.
     fn established(self) -> usize {
         if !self.screens.is_empty() {
             self.instance.screens().insert(self.reference, self.screens);
@@ -211,7 +211,7 @@ impl Pull {
         self.reference
     }
 
-    /// One part was refused: none of the others goes on.
+    /// One part was refused: ends all others.
     fn fail(self) {
         for (id, part) in self.parts {
             let _ = self.instance.client.forget_output_handler(id);
@@ -262,7 +262,7 @@ fn number(id: HandlerId) -> usize {
     usize::try_from(id.0).unwrap_or(usize::MAX)
 }
 
-/// What the receiver is given is gone when it returns. No bytes: the stream has ended.
+/// The receiver's arguments are freed when it returns. No bytes: the stream has ended.
 fn deliver(
     receiver: Receiver,
     reference: usize,

@@ -1,4 +1,5 @@
-//! The client's calls, a file per verb. Blocking ones wait on the calling thread; the others answer on the progress thread.
+//! The client's calls, one file per verb. Blocking ones wait on the calling thread; the others answer on the progress
+//! thread.
 
 mod abort;
 pub(crate) mod calls;

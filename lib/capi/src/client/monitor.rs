@@ -1,4 +1,4 @@
-//! Monitoring: have processes watched, and give signs of life.
+//! Monitoring: has processes watched, and sends signs of life.
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::monitor::Monitor;
@@ -27,7 +27,7 @@ exported! {
     }
 
     fn PMIx_Heartbeat() {
-        // Nobody can be told when there is no client.
+        // Without a client there is no way to report the error.
         let _ = done(ClientCall::Heartbeat);
     }
 }

@@ -24,7 +24,7 @@ exported! {
         done_then(publish(info, count)?, callback, cbdata)
     }
 
-    /// The keys stand in `data`; publisher and value are added to those that were found.
+    /// The keys are in `data`; publisher and value are added to those that were found.
     fn PMIx_Lookup(data: Ptr<pmix_pdata_t>, ndata: usize, info: Ptr<pmix_info_t>, count: usize) -> Code {
         let instance = instance()?;
         if data.is_null() || ndata == 0 {
@@ -50,7 +50,7 @@ exported! {
         }
     }
 
-    /// The callback's data is gone when it returns.
+    /// The callback's data is freed when it returns.
     fn PMIx_Lookup_nb(
         keys: Ptr<Ptr<u8>>, info: Ptr<pmix_info_t>, count: usize, callback: LookupCallback, cbdata: Ptr<Opaque>,
     ) -> Code {

@@ -1,4 +1,4 @@
-//! Query: what the server and its host know.
+//! Query: asks the server and its host.
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::query::Queries;
@@ -42,12 +42,12 @@ exported! {
     }
 }
 
-/// What is asked of the server. Where nothing is, that fails, and nobody minds.
+/// The query to the server. If no questions are left, the call fails, and the failure is ignored.
 fn call(rest: &[Query]) -> ClientCall {
     ClientCall::Query(Queries { queries: rest.to_vec() })
 }
 
-/// The server's answer beside what was known here.
+/// The server's answer combined with the answers known here.
 fn with_known(known: Vec<Info>, rest: &[Query], answer: Result<ClientReturn, Error>) -> (Status, Vec<Info>) {
     let (status, more) = found(answer);
     match (rest.is_empty(), status.is_success()) {
@@ -57,8 +57,8 @@ fn with_known(known: Vec<Info>, rest: &[Query], answer: Result<ClientReturn, Err
     }
 }
 
-/// What is asked, and what of it can be answered here: which servers this machine has, and what this library is. Of the
-/// latter programs may ask before they have a client.
+/// The questions, and the answers that are known here: the servers on this machine, and properties of this library. Programs
+/// may ask for the latter before they have a client.
 fn questions(queries: Ptr<pmix_query_t>, count: usize) -> Result<(Vec<Info>, Vec<Query>), Status> {
     let queries = queries.items(count).map(|c| from_c::query(&c)).collect::<Result<Vec<_>, _>>()?;
     if queries.is_empty() || queries.iter().any(|query| query.keys.is_empty()) {

@@ -1,4 +1,4 @@
-//! Who of a job is on a node, and which nodes a job has.
+//! Resolve: the processes of a job on a node, and the nodes of a job.
 
 use phalanx_spec::Status;
 use pmix::{ClientCall, ClientReturn};
@@ -37,7 +37,7 @@ exported! {
         }
     }
 
-    /// Host names between commas.
+    /// Comma-separated host names.
     fn PMIx_Resolve_nodes(nspace: Ptr<u8>, nodes: Ptr<Ptr<u8>>) -> Code {
         let instance = instance()?;
         if nodes.is_null() {

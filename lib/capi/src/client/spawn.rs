@@ -40,7 +40,7 @@ exported! {
                 beginning.run(job);
             }
             let mut name = answer.as_ref().map_or([0; 256], |job| to_c::name(job.nspace.as_str()));
-            // SAFETY: it is there until the callback has returned.
+            // SAFETY: it lives until the callback has returned.
             let at = unsafe { Ptr::from_raw(&mut name) };
             callback(answer.err().unwrap_or(Status::SUCCESS).0, at, cbdata);
         })
@@ -65,11 +65,11 @@ fn call(
     Ok((ClientCall::Spawn(Spawn { job, apps }), Beginning { showing, reader }))
 }
 
-/// What happens when the job was started.
+/// What to do when the job has been started.
 struct Beginning {
-    /// Its output is shown here.
+    /// Set if its output is shown here.
     showing: Option<Showing>,
-    /// Which of its processes reads this process's standard input.
+    /// The process that reads this process's standard input.
     reader: Option<Rank>,
 }
 

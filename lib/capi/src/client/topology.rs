@@ -1,6 +1,6 @@
 //! The hardware of this node: topology, cpusets, localities, distances to devices.
 //!
-//! Cpusets and topologies are hwloc's objects where hwloc is installed, as MPI libraries expect, else texts of ours.
+//! Cpusets and topologies are hwloc's objects where hwloc is installed, as MPI libraries expect, otherwise texts of ours.
 //! Localities and distances come from our own view of the hardware.
 
 use std::ffi::CString;
@@ -27,8 +27,8 @@ type DistanceCallback = Option<
 >;
 
 exported! {
-    /// This node's topology, a new one for each call; `PMIx_Topology_destruct` ends it. A program that names a source gets
-    /// hwloc's or nothing.
+    /// This node's topology, a new one for each call; `PMIx_Topology_destruct` frees it. A program that names a source gets
+    /// hwloc's or none.
     fn PMIx_Load_topology(to: Ptr<pmix_topology_t>) -> Code {
         instance()?;
         let wanted = to.read().ok_or(BAD)?.source.text();
@@ -59,7 +59,7 @@ exported! {
         Ok(())
     }
 
-    /// Takes `hwloc:0-3,8`, as `PMIx_server_generate_cpuset_string` writes it.
+    /// Takes `hwloc:0-3,8`, the form of `PMIx_server_generate_cpuset_string`.
     fn PMIx_Parse_cpuset_string(text: Ptr<u8>, to: Ptr<pmix_cpuset_t>) -> Code {
         parse(text, to)
     }
@@ -74,7 +74,7 @@ exported! {
         Ok(())
     }
 
-    /// Which packages, caches, cores ... of this node these CPUs are in, for `PMIx_Get_relative_locality`.
+    /// The packages, caches, cores ... of this node that contain these CPUs, for `PMIx_Get_relative_locality`.
     fn PMIx_server_generate_locality_string(cpuset: Ptr<pmix_cpuset_t>, to: Ptr<Ptr<u8>>) -> Code {
         let cpus = listed(cpuset, to)?;
         to.write(cmem::text(pmix::locality_string(&cpus).map_err(told)?.as_bytes()));
@@ -92,7 +92,7 @@ exported! {
         Ok(())
     }
 
-    /// How far devices are from these CPUs (NULL: this process's); `info` may choose types and names of devices.
+    /// The distances of devices from these CPUs (NULL: this process's); `info` may select types and names of devices.
     fn PMIx_Compute_distances(
         topology: Ptr<pmix_topology_t>, cpuset: Ptr<pmix_cpuset_t>, info: Ptr<pmix_info_t>, count: usize,
         distances: Ptr<Ptr<pmix_device_distance_t>>, ndistances: Ptr<usize>,
@@ -116,7 +116,7 @@ exported! {
         let instance = instance()?;
         let callback = callback.ok_or(BAD)?;
         let found = measured(&instance, topology, cpuset, &from_c::infos(info, count)?)?;
-        // Asked for what is known, the progress thread answers at once, and the callback runs where all others do.
+        // For a known value the progress thread answers at once, and the callback runs where all others do.
         let own = LookupRequest::new(instance.client.proc().clone(), None, &[Info::new(keys::OPTIONAL, true)]);
         submit(ClientCall::Get { request: own, info: vec![Info::new(keys::OPTIONAL, true)] }, move |_| {
             let array = in_c(&found);
@@ -183,7 +183,7 @@ fn cpus_in(list: &Text) -> Result<CpuSet, Status> {
     list.as_str().and_then(|list| CpuSet::from_list(list).ok()).ok_or(BAD)
 }
 
-/// Those of the types and with the names that the caller has named; all if he has named none.
+/// The devices with the types and names that the caller selected; all if none was selected.
 fn chosen(mut all: Vec<DeviceDistance>, info: &[Info]) -> Result<Vec<DeviceDistance>, Status> {
     let bits = info.iter().filter(|info| info.key == *keys::DEVICE_TYPE).map(|info| match &info.value {
         Value::DeviceType(bits) => *bits,

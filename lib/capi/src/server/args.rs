@@ -1,4 +1,4 @@
-//! What upcalls are given: copies in C's memory that live until the host has answered.
+//! Arguments of upcalls: copies in C memory that live until the host has answered.
 
 use phalanx_spec::Status;
 use phalanx_wire::{App, Blob, Info, Key, ProcId, Query, ResourceUnit, Text};
@@ -8,7 +8,7 @@ use crate::pointer::{Opaque, Ptr};
 use crate::release::{Release, free_array};
 use crate::{cmem, to_c};
 
-/// Everything that was made for one upcall; dropping it frees all of that.
+/// Everything that was allocated for one upcall; dropping it frees it.
 #[derive(Default)]
 pub(super) struct Args(Vec<Part>);
 
@@ -68,7 +68,7 @@ impl Args {
         self.0.push(Part {
             at: argv.erased(),
             count: 0,
-            // SAFETY: it is called with this `at` alone.
+            // SAFETY: it is called only with this `at`.
             free: |at, _| cmem::free_argv(unsafe { at.cast() }),
         });
         argv
@@ -83,7 +83,7 @@ impl Args {
         self.0.push(Part {
             at: at.erased(),
             count,
-            // SAFETY: it is called with this `at` alone.
+            // SAFETY: it is called only with this `at`.
             free: |at, count| free_array(unsafe { at.cast::<T>() }, count),
         });
         at

@@ -1,4 +1,4 @@
-//! What a local process has committed, for the server of another node.
+//! Committed values of a local process, for the server of another node.
 
 use phalanx_spec::Status;
 
@@ -14,7 +14,7 @@ use crate::pointer::{Opaque, Ptr};
 type DmodexCallback = Option<extern "C" fn(Code, Ptr<u8>, usize, Ptr<Opaque>)>;
 
 exported! {
-    /// Waits until the process has committed something. The callback's bytes are gone when it returns.
+    /// Waits until the process has committed something. The callback's bytes are freed when it returns.
     fn PMIx_server_dmodex_request(proc: Ptr<pmix_proc_t>, callback: DmodexCallback, cbdata: Ptr<Opaque>) -> Code {
         let serving = serving()?;
         let proc = from_c::proc(&proc.read().ok_or(BAD)?)?;

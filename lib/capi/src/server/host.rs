@@ -1,8 +1,8 @@
 //! Requests to the host as calls of its C functions.
 //!
-//! What a host does not offer it refuses with `PMIX_ERR_NOT_SUPPORTED`, except for news that it need not care for. Hosts written
-//! for releases before 5.0 never answer `client_connected` by callback, because those gave them none: returning
-//! without an error lets the client in. `client_connected2` is waited for, as the standard has it.
+//! Entries that a host does not offer are refused with `PMIX_ERR_NOT_SUPPORTED`, except for notifications that it may ignore.
+//! Hosts written for releases before 5.0 never answer `client_connected` by callback, because those releases passed none:
+//! returning without an error admits the client. `client_connected2` is waited for, as the standard requires.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,11 +27,11 @@ use crate::pointer::{Opaque, Ptr};
 pub(super) struct Host {
     pub(super) module: Module,
     pub(super) objects: Arc<Objects>,
-    /// Pulls of streams that the host knows of, by our number for them.
+    /// Pulls of streams that the host knows, by our number for them.
     pub(super) pulls: BTreeMap<u64, (Vec<ProcId>, IofChannel)>,
 }
 
-/// The pointers that a host wants to be given with what its clients do.
+/// The pointers that a host wants to be passed with its clients' requests.
 #[derive(Default)]
 pub(crate) struct Objects(Mutex<BTreeMap<ProcId, Ptr<Opaque>>>);
 
@@ -55,7 +55,7 @@ impl Objects {
     }
 }
 
-/// A conversion that fails refuses the request; an entry that is NULL does not support it.
+/// A conversion that fails refuses the request; a NULL entry is not supported.
 macro_rules! or_refuse {
     ($done:ident, $result:expr) => {
         match $result {
@@ -117,7 +117,7 @@ impl pmix::Host for Host {
         let mut args = Args::default();
         let (procs, count) = args.procs(&request.procs);
         let (infos, ninfo) = or_refuse!(done, args.infos(&request.info));
-        // As with OpenPMIx, the host owns it from here on, also if it refuses: some free it, or hand it back to be released.
+        // As with OpenPMIx, the host owns it from here on, even if it refuses: some free it, or hand it back to be released.
         let (data, size) = (cmem::bytes(request.data.as_bytes()), request.data.len());
         let ticket = open(Pending::Modex(done), args);
         let code = fence(procs, count, infos, ninfo, data, size, Some(upcalls::modex), ticket.cbdata());
@@ -195,7 +195,7 @@ impl pmix::Host for Host {
         connect(self.module.disconnect, &request, done);
     }
 
-    /// Whoever does not offer this has no events of its own to tell.
+    /// A host without this entry has no events of its own.
     fn register_events(&mut self, request: EventsRequest, done: Done<()>) {
         let Some(register) = self.module.register_events else { return done.complete(()) };
         let mut args = Args::default();
@@ -215,7 +215,7 @@ impl pmix::Host for Host {
         ticket.returned(code);
     }
 
-    /// Those here have been told, whether the host carries it further or not.
+    /// Local processes have got the event, whether the host passes it on or not.
     fn notify(&mut self, event: Event, done: Done<()>) {
         let Some(notify) = self.module.notify_event else { return done.complete(()) };
         let mut args = Args::default();
@@ -443,7 +443,7 @@ fn connect(entry: Option<ConnectFn>, request: &ConnectRequest, done: Done<()>) {
     ticket.returned(code);
 }
 
-/// Adds what the array does not hold yet.
+/// Adds an info unless the array has its key.
 fn stated(infos: &mut Vec<Info>, info: Info) {
     if infos.find(info.key.as_str()).is_none() {
         infos.push(info);

@@ -10,7 +10,7 @@ use crate::pointer::{Opaque, Ptr};
 use crate::{from_c, instance, verbose};
 
 exported! {
-    /// The variables by which this process may have a server of its own are not looked at.
+    /// Ignores the variables that would connect this process to a server of its own.
     fn PMIx_server_init(module: Ptr<Opaque>, info: Ptr<pmix_info_t>, count: usize) -> Code {
         verbose::start();
         let info = from_c::readable_infos(info, count)?;

@@ -1,4 +1,4 @@
-//! Inventories: what nodes have.
+//! Inventories of nodes.
 
 use phalanx_spec::Status;
 
@@ -12,7 +12,7 @@ use crate::layout::pmix_info_t;
 use crate::pointer::{Opaque, Ptr};
 
 exported! {
-    /// Of this node, or of another as far as the host has told. The callback releases what it is given.
+    /// Of this node, or of another as far as the host has provided it. The callback releases its arguments.
     fn PMIx_server_collect_inventory(
         directives: Ptr<pmix_info_t>, count: usize, callback: InfoCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
@@ -26,7 +26,7 @@ exported! {
         serving.server.collect_inventory_then(&directives, collected).map_err(told)
     }
 
-    /// Without a callback the call waits, and says that all has been done.
+    /// Without a callback the call waits, and returns that the operation is complete.
     fn PMIx_server_deliver_inventory(
         info: Ptr<pmix_info_t>, count: usize, directives: Ptr<pmix_info_t>, ndirectives: usize, callback: OpCallback,
         cbdata: Ptr<Opaque>,

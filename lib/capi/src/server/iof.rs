@@ -1,4 +1,4 @@
-//! Output of processes for those here who asked for it.
+//! Output of processes, for local readers.
 
 use phalanx_spec::{IofChannel, Status};
 
@@ -26,7 +26,7 @@ exported! {
         let data = data.read().map(from_c::blob).unwrap_or_default();
         let (server, channel) = (&serving.server, IofChannel(channel));
         match callback {
-            // That nobody wants it is no fault of the host.
+            // It is no fault of the host if there is no reader.
             Some(callback) => server
                 .iof_deliver_then(&source, channel, data, &info, move |ended| match ended {
                     Err(error) if error.status() == Status::ERR_NOT_FOUND => ending(callback, cbdata)(Ok(())),

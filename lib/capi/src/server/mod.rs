@@ -1,4 +1,4 @@
-//! The server's calls, a file per verb; and the other direction, requests to the host (`host.rs`).
+//! The server's calls, one file per verb; and the other direction, requests to the host (`host.rs`).
 
 mod args;
 mod dmodex;

@@ -1,10 +1,9 @@
-//! The host's table of upcalls, `pmix_server_module_t`, which tells nobody its size and has grown.
+//! The host's table of upcalls, `pmix_server_module_t`, which does not record its size and has grown.
 //!
-//! Releases 4.0 to 4.2 have 28 entries; all later ones begin with the same 28. Behind them 5.0 has one more, 6.0 two, and 6.1
-//! has put two others in between. So 28 entries are read of every host, and more only on the host's word: the size of the
-//! structure that it was compiled with, which our header adds to the arguments of init and others may. A size tells the
-//! layout. Nothing else is evidence: behind the table of an older host lie other data of it, which must neither be
-//! read nor called.
+//! Releases 4.0 to 4.2 have 28 entries; all later ones begin with the same 28. After them 5.0 has one more, 6.0 two, and 6.1
+//! has inserted two others. So 28 entries are read of every host, and more only if the host states the size of the structure
+//! that it was compiled with; our header adds it to the arguments of init, and others may. The size determines the layout.
+//! Nothing else is evidence: after the table of an older host lie other data of it, which must neither be read nor called.
 
 use phalanx_spec::Status;
 use phalanx_wire::{Info, InfoList};
@@ -16,7 +15,7 @@ use crate::guard::Code;
 use crate::layout::*;
 use crate::pointer::{Opaque, Ptr, plain};
 
-/// The size of the host's structure, among the arguments of init. A hint of ours: other libraries ignore it.
+/// The size of the host's structure, among the arguments of init. Our own hint: other libraries ignore it.
 pub(super) const MODULE_SIZE: &str = "phalanx.module.size";
 
 /// `pmix_modex_cbfunc_t`
@@ -34,7 +33,7 @@ type Proc = Ptr<pmix_proc_t>;
 type Infos = Ptr<pmix_info_t>;
 type Data = Ptr<Opaque>;
 
-/// Two entries of the table have this form: `client_connected` and `client_finalized`.
+/// The type of two entries: `client_connected` and `client_finalized`.
 pub(super) type ClientFn = extern "C" fn(Proc, Data, OpCallback, Data) -> Code;
 pub(super) type AbortFn = extern "C" fn(Proc, Data, i32, Ptr<u8>, Proc, usize, OpCallback, Data) -> Code;
 pub(super) type FenceFn =
@@ -87,7 +86,7 @@ plain! {
     Option<FabricFn> Option<Connected2Fn> Option<Tool2Fn> Option<Log2Fn> Option<UnpublishFn> Option<BlockFn>
 }
 
-/// A copy of the host's table. `listener` has no request that leads to it.
+/// A copy of the host's table. No request uses `listener`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Module {
     pub(super) client_connected: Option<ClientFn>,
@@ -123,7 +122,7 @@ pub(crate) struct Module {
     pub(super) resource_block: Option<BlockFn>,
 }
 
-/// Copies the table of a host. None at all offers nothing.
+/// Copies the table of a host. A NULL table offers nothing.
 pub(crate) fn module(at: Ptr<Opaque>, init: &[Info]) -> Result<Module, Status> {
     if at.is_null() {
         return Ok(Module::default());
@@ -195,7 +194,7 @@ impl Entries {
         if index >= self.count {
             return None;
         }
-        // SAFETY: a host says by the type that its table holds functions, each as long as a pointer; NULL is none.
+        // SAFETY: the type of the host's table guarantees that it holds functions, each as long as a pointer; NULL is none.
         unsafe { self.at.cast::<Option<T>>().at(index) }.read().flatten()
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs and the local processes that may connect.
+//! Registration of jobs and of the local processes that may connect.
 
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::ProcId;
@@ -14,8 +14,8 @@ use crate::names::fixed;
 use crate::pointer::{Opaque, Ptr};
 
 exported! {
-    /// Tells of a job, or more of one that was registered before. Without a callback the call waits, and says that all has been
-    /// done.
+    /// Registers a job, or adds to one that was registered before. Without a callback the call waits, and returns that the
+    /// operation is complete.
     fn PMIx_server_register_nspace(
         nspace: Ptr<u8>, nlocal: i32, info: Ptr<pmix_info_t>, count: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
@@ -25,7 +25,7 @@ exported! {
             return Err(BAD);
         }
         let info = from_c::readable_infos(info, count)?;
-        // Negative: the host does not say.
+        // Negative: unknown to the host.
         let local = u32::try_from(nlocal).ok();
         let server = &serving.server;
         match callback {
@@ -36,7 +36,7 @@ exported! {
         }
     }
 
-    /// `object` is given to the host with what that client does.
+    /// `object` is passed to the host with that client's requests.
     fn PMIx_server_register_client(
         proc: Ptr<pmix_proc_t>, uid: u32, gid: u32, object: Ptr<Opaque>, callback: OpCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
@@ -55,7 +55,8 @@ exported! {
         }
     }
 
-    /// With rank WILDCARD all clients of the job. Without a callback the call waits; what is not known is gone already.
+    /// With rank WILDCARD all clients of the job. Without a callback the call waits; an unknown client counts as
+    /// deregistered.
     fn PMIx_server_deregister_client(proc: Ptr<pmix_proc_t>, callback: OpCallback, cbdata: Ptr<Opaque>) {
         ended(deregister_client(proc, callback, cbdata), callback, cbdata);
     }
@@ -96,7 +97,7 @@ fn deregister_nspace(nspace: Ptr<u8>, callback: OpCallback, cbdata: Ptr<Opaque>)
 
 type Callback = extern "C" fn(i32, Ptr<Opaque>);
 
-/// Tells the host's callback how it went.
+/// Reports the outcome to the host's callback.
 pub(crate) fn ending(
     callback: Callback,
     cbdata: Ptr<Opaque>,
@@ -104,7 +105,7 @@ pub(crate) fn ending(
     move |ended| callback(ended.err().map_or(Status::SUCCESS, told).0, cbdata)
 }
 
-/// The same where what is not known is what was wanted.
+/// The same where an unknown object counts as success.
 fn gone(callback: Callback, cbdata: Ptr<Opaque>) -> impl FnOnce(Result<(), Error>) + Send + 'static {
     move |ended| {
         let status = ended.err().map_or(Status::SUCCESS, |error| error.status());
@@ -113,12 +114,12 @@ fn gone(callback: Callback, cbdata: Ptr<Opaque>) -> impl FnOnce(Result<(), Error
     }
 }
 
-/// What has been waited for.
+/// The result of a call that has waited.
 pub(super) fn at_once(ended: Result<(), Error>) -> Result<(), Status> {
     Err(ended.err().map_or(Status::OPERATION_SUCCEEDED, told))
 }
 
-/// For functions that return nothing: what could not even begin the callback hears of.
+/// For functions that return nothing: errors before the start are reported to the callback.
 fn ended(begun: Result<(), Status>, callback: OpCallback, cbdata: Ptr<Opaque>) {
     if let (Err(status), Some(callback)) = (begun, callback) {
         callback(status.0, cbdata);

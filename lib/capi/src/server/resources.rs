@@ -1,4 +1,4 @@
-//! What the host tells of the machine, and of itself.
+//! What the host registers about the machine, and about itself.
 
 use phalanx_spec::DataType;
 use phalanx_wire::Value;
@@ -13,7 +13,7 @@ use crate::pointer::{Opaque, Ptr};
 use crate::{argv, data, from_c};
 
 exported! {
-    /// All jobs are told of it. Without a callback the call waits, and says that all has been done.
+    /// All jobs get it. Without a callback the call waits, and returns that the operation is complete.
     fn PMIx_server_register_resources(
         info: Ptr<pmix_info_t>, count: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
@@ -38,7 +38,7 @@ exported! {
         }
     }
 
-    /// What queries for attribute support are told of the host.
+    /// The host's part of answers to queries of attribute support.
     fn PMIx_Register_attributes(function: Ptr<u8>, attributes: argv::Argv) -> Code {
         let serving = serving()?;
         let function = from_c::name(function)?;
@@ -48,7 +48,7 @@ exported! {
         serving.server.register_attributes(&function, &attributes).map_err(told)
     }
 
-    /// One byte object per job, behind what the buffer holds.
+    /// Appends one byte object per job to the buffer.
     fn PMIx_server_collect_job_info(
         procs: Ptr<pmix_proc_t>, count: usize, buffer: Ptr<pmix_data_buffer_t>,
     ) -> Code {

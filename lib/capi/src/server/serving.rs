@@ -1,4 +1,4 @@
-//! This process as a server, with what belongs to the C side of it.
+//! This process as a server, with the state of its C side.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Serving {
         Ok(Serving { server, objects })
     }
 
-    /// Ends it for all who share it.
+    /// Ends it for all its owners.
     pub(crate) fn close(&self) {
         self.server.close();
         upcalls::forget_all();

@@ -1,4 +1,4 @@
-//! What processes find in their environment, and what a host prepares for a job.
+//! The environment of processes, and a host's preparation of a job.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,7 +23,7 @@ type SetupCallback =
     Option<extern "C" fn(Code, Ptr<pmix_info_t>, usize, Ptr<Opaque>, OpCallback, Ptr<Opaque>)>;
 
 exported! {
-    /// Edits the array that it is given, and nothing else.
+    /// Edits the given array, and nothing else.
     fn PMIx_server_setup_fork(proc: Ptr<pmix_proc_t>, env: Ptr<argv::Argv>) -> Code {
         let setup = instance::fork_setup()?;
         let proc = from_c::proc(&proc.read().ok_or(BAD)?)?;
@@ -37,7 +37,7 @@ exported! {
         Ok(())
     }
 
-    /// What all nodes of a job should be told before it starts. The callback gives back what it is given when it has copied it.
+    /// What all nodes of a job should get before it starts. The callback returns its arguments after it has copied them.
     fn PMIx_server_setup_application(
         nspace: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, callback: SetupCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
@@ -58,7 +58,7 @@ exported! {
         serving.server.setup_application_then(&nspace, &info, ended).map_err(told)
     }
 
-    /// What is for environments goes into those of children that are set up from now on, also into those that are forked.
+    /// Changes of environments apply to children that are set up from now on, including those that are forked.
     fn PMIx_server_setup_local_support(
         nspace: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
     ) -> Code {

@@ -1,8 +1,8 @@
-//! Upcalls that the host has not answered, and the functions by which it does.
+//! Upcalls that the host has not answered, and the functions by which it answers.
 //!
-//! What the host is given to answer with is no pointer but the number of a row and how often that row has been used. A second
-//! answer, or one after the server has ended, finds nothing and changes nothing. A host may answer inside the
-//! upcall, from any thread, and as late as it likes.
+//! The host's handle for the answer is no pointer but the number of a row and how often that row has been used. A second
+//! answer, or one after the server has ended, finds no row and has no effect. A host may answer inside the upcall, from any
+//! thread, and as late as it likes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::guard::{Code, caught};
 use crate::layout::*;
 use crate::pointer::{Opaque, Ptr};
 
-/// What is waited for, and where it goes.
+/// The expected answer, and where it goes.
 pub(super) enum Pending {
     Status(Done<()>),
     Modex(Done<Blob>),
@@ -44,7 +44,7 @@ impl Pending {
         }
     }
 
-    /// The answer that is nothing but a status. Where more is due, success alone is no answer.
+    /// Handles an answer that is only a status. Where data is due, success alone is no answer.
     pub(super) fn end(self, status: Status) {
         let granted = status.is_success();
         match self {
@@ -84,8 +84,8 @@ struct Table {
 
 static TABLE: Mutex<Table> = Mutex::new(Table { rows: Vec::new(), free: Vec::new() });
 
-/// An upcall that is being made. Its arguments live until the host's function has returned and has answered, whichever comes
-/// last.
+/// An upcall that is being made. Its arguments live until the host's function has returned and the host has answered,
+/// whichever comes last.
 pub(super) struct Ticket {
     token: u64,
     _args: Arc<Args>,
@@ -106,7 +106,7 @@ pub(super) fn open(pending: Pending, args: Args) -> Ticket {
     Ticket { token: u64::from(row.uses) << 32 | u64::from(index), _args: args }
 }
 
-/// Forgets all that is open: the server has ended.
+/// Drops all open upcalls: the server has ended.
 pub(super) fn forget_all() {
     let gone: Vec<Open> = {
         let mut table = table();
@@ -120,7 +120,7 @@ pub(super) fn forget_all() {
         }
         gone
     };
-    // Answers are dropped without the lock: they may have much to say.
+    // Dropped without the lock: refusals may run much code.
     drop(gone);
 }
 
@@ -129,7 +129,7 @@ impl Ticket {
         token(self.token)
     }
 
-    /// What the host's function returned.
+    /// Handles the return value of the host's function.
     pub(super) fn returned(self, code: Code) {
         match Status(code) {
             Status::SUCCESS => {}
@@ -138,7 +138,7 @@ impl Ticket {
         }
     }
 
-    /// The same for an upcall whose callback hosts may leave out: returning is answer enough.
+    /// The same for an upcall without a mandatory callback: returning counts as the answer.
     pub(super) fn returned_at_last(self, code: Code) {
         match Status(code) {
             Status::SUCCESS | Status::OPERATION_SUCCEEDED => self.answer(Status::SUCCESS),
@@ -179,7 +179,7 @@ pub(super) extern "C" fn lookup(status: Code, data: Ptr<pmix_pdata_t>, count: us
     answered(cbdata, |pending| {
         let found: Result<Vec<Pdata>, Status> = data.items(count).map(|c| from_c::pdata(&c)).collect();
         let status = Status(status);
-        // What was found of several is worth having.
+        // A partial result is still useful.
         let useful = status.is_success() || status == Status::ERR_PARTIAL_SUCCESS;
         match (pending, found) {
             (Pending::Lookup(done), Ok(found)) if useful && !found.is_empty() => done.complete(found),
@@ -192,7 +192,7 @@ pub(super) extern "C" fn lookup(status: Code, data: Ptr<pmix_pdata_t>, count: us
 /// `pmix_spawn_cbfunc_t`
 pub(super) extern "C" fn spawned(status: Code, nspace: Ptr<[u8; 256]>, cbdata: Ptr<Opaque>) {
     answered(cbdata, |pending| {
-        // The host need not have a whole array.
+        // The host's text may be shorter than the array.
         let name = nspace.start().text().unwrap_or_default();
         match (pending, from_c::nspace(&name)) {
             (Pending::Spawned(done), Ok(nspace)) if Status(status).is_success() => done.complete(nspace),
@@ -281,14 +281,14 @@ fn answered_with(
     });
 }
 
-/// Everything has been copied.
+/// Calls the host's release function; everything has been copied.
 fn released(release: ReleaseCallback, data: Ptr<Opaque>) {
     if let Some(release) = release {
         caught(|| release(data));
     }
 }
 
-/// What a host says of a group that it has formed.
+/// A host's description of a group that it has formed.
 fn formed(infos: Vec<Info>) -> GroupFormed {
     let mut formed = GroupFormed::default();
     for info in infos {

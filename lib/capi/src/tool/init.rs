@@ -23,7 +23,7 @@ exported! {
         let drive = if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread };
         let instance =
             instance::acquire(|| Ok(Native::Tool(Tool::init_driven(&info, drive).map_err(told)?)))?;
-        // A file that is there has led to a server instead.
+        // An existing file has led to a server instead.
         let file = info.find(keys::LAUNCHER_RENDEZVOUS_FILE).and_then(Value::as_str);
         file.filter(|file| !Path::new(file).exists()).map(str::to_owned).into_iter().for_each(instance::leave_address);
         proc.write(to_c::proc(instance.client.proc()));

@@ -1,4 +1,4 @@
-//! The calls of tools. What a client can ask a tool asks through the files of the clients.
+//! The calls of tools. Client calls of a tool are in the client's files.
 
 mod init;
 mod servers;

@@ -1,4 +1,4 @@
-//! Several servers at once: attach, disconnect, who is there, which of them is the primary one.
+//! Several servers at once: attach, disconnect, list, and select the primary one.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::pointer::Ptr;
 use crate::{cmem, from_c, to_c};
 
 exported! {
-    /// Both names are set if there is room for them: the tool's, which stays what it was, and the server's.
+    /// Sets both names if there is room for them: the tool's, which does not change, and the server's.
     fn PMIx_tool_attach_to_server(
         me: Ptr<pmix_proc_t>, server: Ptr<pmix_proc_t>, info: Ptr<pmix_info_t>, count: usize,
     ) -> Code {
         attach(me, server, &from_c::readable_infos(info, count)?)
     }
 
-    /// The name of releases before 4.0, where a tool had one server: the new one takes the place of the primary one.
+    /// The name of releases before 4.0, where a tool had one server: the new one becomes the primary one.
     fn PMIx_tool_connect_to_server(me: Ptr<pmix_proc_t>, info: Ptr<pmix_info_t>, count: usize) -> Code {
         let mut info = from_c::readable_infos(info, count)?;
         info.push(Info::new(keys::PRIMARY_SERVER, true));
@@ -70,7 +70,7 @@ fn attach(me: Ptr<pmix_proc_t>, server: Ptr<pmix_proc_t>, info: &[Info]) -> Resu
     })
 }
 
-/// What only tools can do. A process that is none has not been initialized for it.
+/// Runs a call that only tools can make. Other processes count as not initialized for it.
 fn with_tool<T>(run: impl FnOnce(&Tool) -> Result<T, Status>) -> Result<T, Status> {
     let instance: Arc<Instance> = instance()?;
     match &instance.client {

@@ -1,4 +1,4 @@
-//! Abort: ends processes. Usually the caller is among them and never hears the answer.
+//! Abort: ends processes. Usually the caller is among them and never gets the answer.
 
 use std::time::Duration;
 
@@ -25,5 +25,5 @@ pub(super) fn on_abort(
     cx.ask_until(Some(id), &request, Awaited::Status { operation: "abort", subject }, deadline);
 }
 
-/// Who aborts wants to end, also when the server is beyond answering.
+/// The caller wants to end, even if the server does not answer.
 const PATIENCE: Duration = Duration::from_secs(30);

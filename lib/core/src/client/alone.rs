@@ -1,6 +1,6 @@
-//! A process that nobody started: a job of one, without a server.
+//! A process without a launcher: a job of one, without a server.
 //!
-//! It knows of itself what a server would tell it. What needs others is refused with `PMIX_ERR_UNREACH`.
+//! It makes the job data that a server would send. Calls that need other processes are refused with `PMIX_ERR_UNREACH`.
 
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::cmd::job_data::JobData;

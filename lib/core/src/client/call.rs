@@ -1,4 +1,4 @@
-//! What a program asks of its client, and what it is told.
+//! Calls of a program to its client, and their results.
 
 use phalanx_spec::{IofChannel, Range, Scope, Status};
 use phalanx_wire::cmd::HostRequest;
@@ -18,18 +18,19 @@ use crate::host::{Event, GroupFormed};
 use crate::machine::{DeliveryId, HandlerId};
 use crate::store::LookupRequest;
 
-/// What a program asks of its client: as it goes to the server, where the client adds nothing. Infos may hold `pmix.timeout`, in seconds, for calls that wait.
+/// A call of a program to its client, in the form in which it goes to the server, where the client adds nothing. Infos may hold `pmix.timeout`, in
+/// seconds, for calls that wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientCall {
     /// Connect, shake hands, fetch the job data. The first call. Answer: `Init`.
     Init,
-    /// What was put since the last commit, by scope. Answer: `Done`.
+    /// Values put since the last commit, by scope. Answer: `Done`.
     Commit(Vec<(Scope, Vec<Kval>)>),
     /// `procs` empty: the whole job. Answer: `Done`.
     Fence(Fence),
     /// Answer: `Value`.
     Get { request: LookupRequest, info: Vec<Info> },
-    /// The client says who asks. Answer: `Done`.
+    /// The client adds the caller's identity. Answer: `Done`.
     Publish(Publish),
     /// Answer: `Found`.
     Lookup(Published),
@@ -45,14 +46,13 @@ pub enum ClientCall {
     DeregisterEvents { handler: HandlerId },
     /// A handler has finished with what was delivered to it. Not answered.
     Handled { delivery: DeliveryId, verdict: Verdict },
-    /// The program has done with output what it wants to, but for so many of the last bytes of that stream, which it holds.
-    /// Not answered.
+    /// The program is done with delivered output, except for `held` bytes at the end, which it still holds. Not answered.
     Taken { delivery: DeliveryId, held: usize },
     /// Answer: `Infos`.
     Query(Queries),
     /// Answer: `Done`.
     Log(Log),
-    /// Who of a job is on a node; `node` absent: this one. Answer: `Peers`.
+    /// The processes of a job on a node; `node` absent: this one. Answer: `Peers`.
     ResolvePeers { node: Option<Text>, nspace: Nspace },
     /// The nodes of a job. Answer: `Nodes`.
     ResolveNodes { nspace: Nspace },
@@ -66,26 +66,26 @@ pub enum ClientCall {
     GroupConstruct(Construct),
     /// All members call it. Answer: `Done`.
     GroupDestruct { id: Text, info: Vec<Info> },
-    /// Asks these processes into a group; they answer by `GroupJoin`. Answer: `Group`.
+    /// Invites these processes into a group; they answer by `GroupJoin`. Answer: `Group`.
     GroupInvite { id: Text, procs: Vec<ProcId>, info: Vec<Info> },
-    /// Takes an invitation up, or declines it. Without the leader's name everybody is told. Answer: `Group`.
+    /// Accepts or declines an invitation. Without a leader's name the answer goes to all processes. Answer: `Group`.
     GroupJoin { id: Text, leader: Option<ProcId>, accept: bool, info: Vec<Info> },
     /// Answer: `Done`.
     GroupLeave(Leave),
-    /// Asks for what other processes write. `handler` is the caller's own number for its callback, and the client's handle for the
-    /// pull. Answer: `Pulled`.
+    /// Asks for the output of other processes. `handler` is the caller's own number for its callback, and the client's handle for
+    /// the pull. Answer: `Pulled`.
     IofPull { handler: HandlerId, pull: Pull },
     /// Answer: `Done`.
     IofDeregister { handler: HandlerId, directives: Vec<Info> },
     /// Writes to the standard input of other processes; no data: its end. Answer: `Done`.
     IofPush(Push),
-    /// Has processes watched; `error` is the event to raise when they fall silent. Answer: `Infos`.
+    /// Has processes monitored; `error` is the event to raise when signs of life stop. Answer: `Infos`.
     Monitor(Monitor),
-    /// A sign of life for who watches this process. Answer: `Done`.
+    /// A sign of life for the monitors of this process. Answer: `Done`.
     Heartbeat,
-    /// What only the host can answer. Answer: as [`HostRequest::answer`] says.
+    /// A request that only the host can answer. Answer: as given by [`HostRequest::answer`].
     Host(HostRequest),
-    /// Says goodbye. What still waits ends with it. Answer: `Done`.
+    /// Finalizes. Calls that still wait end with it. Answer: `Done`.
     Finalize { info: Vec<Info> },
 }
 
@@ -99,7 +99,7 @@ impl<T: Into<HostRequest>> From<T> for ClientCall {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
     pub nspace: Nspace,
-    /// What was said before of the form of its output, if that is given here.
+    /// The earlier levels of the output's style, if this library formats it.
     pub style: Vec<Info>,
 }
 
@@ -109,7 +109,7 @@ pub enum ClientReturn {
     Init(Result<(), InitError>),
     Done(Status),
     Value(Result<Value, Status>),
-    /// Some keys may be missing; the status then says so.
+    /// Some keys may be missing; the status then shows it.
     Found(Status, Vec<Pdata>),
     Infos(Status, Vec<Info>),
     Peers(Result<Vec<ProcId>, Status>),
@@ -117,22 +117,22 @@ pub enum ClientReturn {
     Nodes(Result<Vec<String>, Status>),
     Spawned(Result<NewJob, Status>),
     Group(Result<GroupFormed, Status>),
-    /// How the output is to look, if the reader gives it its form itself.
+    /// The style of the output, if the reader formats it itself.
     Pulled(Result<Vec<Info>, Status>),
     Credential(Result<(Blob, Vec<Info>), Status>),
 }
 
-/// What is handed to a program's callback.
+/// What is passed to a program's callback.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientDelivery {
-    /// An event, and what earlier handlers of its chain made of it. The callback's end is a [`ClientCall::Handled`].
+    /// An event, and the results of earlier handlers of its chain. The callback ends with a [`ClientCall::Handled`].
     Event { event: Event, results: Vec<Info> },
-    /// What a process has written; no data: it will write no more. When the program has taken it for good, it says so by a
+    /// Output of a process; no data: the stream has ended. When the program has taken it for good, it calls
     /// [`ClientCall::Taken`].
     Output { source: ProcId, channel: IofChannel, data: Blob, info: Vec<Info> },
 }
 
-/// What a handler made of an event. `PMIX_EVENT_ACTION_COMPLETE` ends the chain.
+/// A handler's result for an event. `PMIX_EVENT_ACTION_COMPLETE` ends the chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub status: Status,

@@ -1,4 +1,4 @@
-//! What the program asks of its client.
+//! Dispatches the program's calls to the verbs.
 
 use super::call::ClientCall;
 use super::link::Cx;

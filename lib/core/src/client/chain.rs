@@ -1,8 +1,9 @@
-//! Event handlers of this process: their order, and the chains of those that run.
+//! Event handlers of this process: their order, and the chains under way.
 //!
-//! One event runs through its handlers one after the other: the one that asked to be first, those of this code alone, those
-//! of several codes, the default ones, the one that asked to be last. Within a category a new handler goes to the front unless
-//! it says otherwise. Each is a delivery that the program completes; its results are handed on to the next.
+//! One event runs through its handlers one after the other: the one registered as first, those of this code alone, those of
+//! several codes, the default ones, the one registered as last. Within a category a new handler goes to the front unless its
+//! directives place it elsewhere. Each handler is a delivery that the program completes; its results are passed on to the
+//! next.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,10 +19,10 @@ use crate::machine::{DeliveryId, HandlerId, Time};
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
     pub(super) id: HandlerId,
-    /// None: all of them.
+    /// Empty: all codes.
     pub(super) codes: Vec<Status>,
     pub(super) oneshot: bool,
-    /// Events of this process alone; the server is not told.
+    /// Handles only events of this process; not registered with the server.
     pub(super) stays_here: bool,
     name: Option<String>,
     object: Option<Value>,
@@ -31,7 +32,7 @@ pub(super) struct Handler {
     affected: Vec<ProcId>,
 }
 
-/// Where a handler wants to stand.
+/// The requested place of a handler.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     First,
@@ -97,7 +98,7 @@ impl Handler {
         };
         let touched = affected(&event.info);
         let concerns = |mine: &ProcId| touched.iter().any(|it| mine.covers(it) || it.covers(mine));
-        // An event that names nobody may concern anybody: servers deliver it to every such handler, too.
+        // An event that names no process may concern any: servers deliver it to every such handler, too.
         let any_process = self.affected.is_empty() || touched.is_empty();
         of_code && in_range && (any_process || self.affected.iter().any(concerns))
     }
@@ -132,7 +133,7 @@ pub(super) struct Chains {
     handlers: Vec<Handler>,
     running: BTreeMap<DeliveryId, Chain>,
     deliveries: u64,
-    /// What this process has raised itself and no handler of its own wanted so far.
+    /// Events that this process raised and that no handler of its own has wanted so far.
     unheard: VecDeque<Event>,
 }
 
@@ -145,19 +146,19 @@ struct Chain {
     ahead: VecDeque<HandlerId>,
 }
 
-/// What one handler is to be given.
+/// The next handler to run, and what it is given.
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) delivery: DeliveryId,
     pub(super) handler: HandlerId,
     pub(super) event: Event,
     pub(super) results: Vec<Info>,
-    /// It asked to be called once, and this was it.
+    /// The one-shot handler that this run has used up.
     pub(super) spent: Option<Handler>,
 }
 
 impl Chains {
-    /// Puts a handler where it wants to stand. Refused if that place is taken, or does not exist.
+    /// Inserts a handler at its requested place. Refused if that place is taken, or does not exist.
     pub(super) fn add(&mut self, handler: Handler) -> Result<(), Status> {
         let at = self.position_for(&handler).ok_or(Status::ERR_EVENT_REGISTRATION)?;
         self.handlers.insert(at, handler);
@@ -189,7 +190,7 @@ impl Chains {
         Some(self.handlers.remove(at))
     }
 
-    /// Whether some handler makes the server send events of this code; None: events of every code.
+    /// Whether a handler needs the server to send events of this code; None: events of every code.
     pub(super) fn needs(&self, code: Option<Status>) -> bool {
         self.handlers.iter().filter(|handler| !handler.stays_here).any(|handler| match code {
             Some(code) => handler.codes.contains(&code),
@@ -197,8 +198,8 @@ impl Chains {
         })
     }
 
-    /// Starts an event that this process has raised. If nobody wants it now, it is kept for handlers to come, as the server
-    /// keeps those of others.
+    /// Starts an event that this process has raised. If no handler wants it now, it is kept for later ones, as the server
+    /// keeps events of other processes.
     pub(super) fn start_own(&mut self, now: Time, event: Event, me: &ProcId) -> Option<Turn> {
         if !self.handlers.iter().any(|handler| handler.wants(&event, me)) {
             if self.unheard.len() == MOST_UNHEARD {
@@ -210,7 +211,7 @@ impl Chains {
         self.start(now, event, me)
     }
 
-    /// Starts what was kept and somebody wants by now.
+    /// Starts kept events that a handler wants by now.
     pub(super) fn start_kept(&mut self, now: Time, me: &ProcId) -> Vec<Turn> {
         let handlers = &self.handlers;
         let wanted = |event: &Event| handlers.iter().any(|handler| handler.wants(event, me));
@@ -219,7 +220,7 @@ impl Chains {
         wanted.into_iter().filter_map(|event| self.start(now, event, me)).collect()
     }
 
-    /// Starts an event on its way. The first turn, if anybody wants it.
+    /// Starts an event's chain. Returns the first turn, if a handler wants the event.
     pub(super) fn start(&mut self, now: Time, event: Event, me: &ProcId) -> Option<Turn> {
         let mut ahead: VecDeque<_> = self
             .handlers
@@ -235,7 +236,7 @@ impl Chains {
         self.step(Chain { event, results: Vec::new(), current, since: now, ahead })
     }
 
-    /// A handler has finished. The next turn, unless the chain has ended.
+    /// A handler has finished. Returns the next turn, unless the chain has ended.
     pub(super) fn go_on(&mut self, now: Time, delivery: DeliveryId, verdict: Verdict) -> Option<Turn> {
         let mut chain = self.running.remove(&delivery)?;
         if verdict.status == Status::EVENT_ACTION_COMPLETE {
@@ -247,7 +248,7 @@ impl Chains {
     }
 
     fn step(&mut self, mut chain: Chain) -> Option<Turn> {
-        // A handler may have gone since the chain began.
+        // A handler may have been removed since the chain began.
         let handler = loop {
             let id = chain.ahead.pop_front()?;
             if let Some(handler) = self.handlers.iter().find(|handler| handler.id == id) {
@@ -285,7 +286,7 @@ impl Chains {
     }
 }
 
-/// Whom an event is about, or about whom a handler wants to hear.
+/// The processes that an event affects, or that a handler is limited to.
 fn affected(info: &[Info]) -> Vec<ProcId> {
     let mut all = procs(info, keys::EVENT_AFFECTED_PROC);
     all.extend(procs(info, keys::EVENT_AFFECTED_PROCS));

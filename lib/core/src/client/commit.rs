@@ -1,4 +1,4 @@
-//! Commit: hands what was put to the server.
+//! Commit: sends the staged values to the server.
 
 use phalanx_spec::Scope;
 use phalanx_wire::Kval;

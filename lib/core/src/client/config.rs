@@ -1,4 +1,4 @@
-//! Who a client is, and where its server is.
+//! The identity of a client, and its server's address.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use phalanx_wire::uri::ServerUri;
 
 use crate::store::OpenCollected;
 
-/// Who the process is and where its server is. All of it comes from the environment, see `pmix::environ`.
+/// The identity of the process and its server's address. All of it comes from the environment, see `pmix::environ`.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     pub proc: ProcId,
-    /// None: nobody started this process; it is a job of its own.
+    /// None: no launcher started this process; it is a job of its own.
     pub server: Option<ServerUri>,
     pub credential: Credential,
     /// The effective user.
     pub uid: u32,
-    /// This process's id, which servers since 6.1 want of their clients. A tool's introduction has it among its attributes.
+    /// This process's id, which servers since 6.1 require. A tool sends it among its attributes.
     pub pid: Option<u32>,
     pub hostname: String,
-    /// How to pack, and the release of the server, by which the layout of replies is chosen.
+    /// How to pack, and the server's release, which decides the layout of replies.
     pub dialect: Dialect,
-    /// How long the server may take to let the process in. A debugger that holds it is not counted.
+    /// How long the server may take to admit the process. Time in which a debugger holds it does not count.
     pub patience: Duration,
-    /// How files of the server are opened, if it names such to clients who say that they read them. A server of OpenPMIx
-    /// does not.
+    /// Opens the server's files with collected data. A client that can read them declares so in its handshake; a server of
+    /// OpenPMIx has none.
     pub files: Option<Arc<dyn OpenCollected>>,
 }

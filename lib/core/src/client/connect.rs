@@ -1,4 +1,4 @@
-//! Connect and disconnect: bind processes of several jobs together (RFC0003). Each learns of the others' jobs.
+//! Connect and disconnect: bind processes of several jobs together (RFC0003). Each gets the data of the others' jobs.
 
 use phalanx_wire::cmd::connect::{Connect, Reply};
 use phalanx_wire::cmd::{Body, Request};

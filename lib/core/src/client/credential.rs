@@ -1,4 +1,4 @@
-//! Credentials: proof of who this process is, to be shown to somebody else.
+//! Credentials: proof of this process's identity, to be shown to others.
 
 use phalanx_wire::cmd::Body;
 use phalanx_wire::cmd::credential::Reply;

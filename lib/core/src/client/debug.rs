@@ -1,7 +1,7 @@
 //! A debugger may hold a process in init until it has attached.
 //!
-//! The job data say so (`pmix.dbg.init`). The process asks to be told of `PMIX_DEBUGGER_RELEASE`, announces that it is ready,
-//! and stays in init until that event comes.
+//! The job data request it (`pmix.dbg.init`). The process registers for `PMIX_DEBUGGER_RELEASE`, announces that it is ready,
+//! and stays in init until that event arrives.
 
 use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::cmd::event::{DeregisterEvents, Notify, RegisterEvents};
@@ -13,10 +13,10 @@ use super::pending::Awaited;
 use super::phase::{InitError, Phase};
 use crate::store::LookupRequest;
 
-/// What holds a process there stands among its job's data.
+/// The directive that holds a process, in its job's data.
 pub(super) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT];
 
-/// The directive names ranks or, by being true or the wildcard, all.
+/// The directive names ranks, or all of them by being true or the wildcard.
 pub(super) fn is_to_be_held(cx: &Cx<'_>) -> bool {
     let me = &cx.link.config.proc;
     let key = Some(Key::of(keys::DEBUG_STOP_IN_INIT));
@@ -40,7 +40,8 @@ pub(super) fn on_hold(cx: &mut Cx<'_>, payload: &[u8]) -> Result<(), InitError> 
     }
     let mut info = vec![Info::new(keys::EVENT_NON_DEFAULT, true), Info::new(keys::BREAKPOINT, "pmix-init")];
     let code = Status::READY_FOR_DEBUG;
-    // For the server's host. Servers of 6.1 keep what has the range of the resource manager to themselves; clients of 4.2 give it that.
+    // For the server's host. Servers of 6.1 do not pass on events with the range of the resource manager; clients of 4.2 use that
+    // range.
     let names_server = cx.link.config.dialect.release.major >= 5;
     let range = match cx.link.server().filter(|_| names_server) {
         Some(server) => {

@@ -1,7 +1,7 @@
-//! Events: registration of handlers, raising of events, and what the server reports.
+//! Events: registration of handlers, raising of events, and events from the server.
 //!
-//! The server sends an event to a process that has registered its code, never to the one that raised it: whose own handlers
-//! run here. Which handlers run, in which order, `chain.rs` knows.
+//! The server sends an event to processes that registered for its code, but not to the one that raised it: that one runs its
+//! own handlers here. `chain.rs` decides which handlers run, and in which order.
 
 use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::Info;
@@ -18,7 +18,7 @@ use super::phase::Phase;
 use crate::host::Event;
 use crate::machine::{CallId, DeliveryId, HandlerId, Output};
 
-/// The handlers of this process, and the groups, for which the server sends events as well.
+/// The handlers of this process, and the groups, which need events from the server as well.
 #[derive(Debug)]
 pub(super) struct Handlers<'a> {
     pub(super) chains: &'a mut Chains,
@@ -60,14 +60,14 @@ impl Handlers<'_> {
     }
 
     pub(super) fn on_deregister_events(&mut self, cx: &mut Cx<'_>, id: CallId, handler: HandlerId) {
-        // A one-shot handler may have run meanwhile: that it is gone is all that was asked for.
+        // A one-shot handler may have run meanwhile: it is gone, which is all the caller wants.
         if let Some(gone) = self.chains.remove(handler) {
             self.forget_codes(cx, &gone);
         }
         cx.out.push(Output::Return { id, result: ClientReturn::Done(Status::SUCCESS) });
     }
 
-    /// Tells the server which codes nobody here waits for any more.
+    /// Deregisters the codes that are not needed here any more.
     fn forget_codes(&mut self, cx: &mut Cx<'_>, gone: &Handler) {
         if gone.stays_here {
             return;
@@ -150,12 +150,12 @@ pub(super) fn registered(
     reply.map(|StatusReply(status)| ClientReturn::Done(status))
 }
 
-/// Where a handler stands among others, and what it is called, is nobody else's business.
+/// The order and names of handlers matter only here.
 fn is_for_server(info: &Info) -> bool {
     !ATTRIBUTES.iter().any(|key| info.key == **key)
 }
 
-/// What a registration says that is acted upon here.
+/// Directives of a registration that are honoured here.
 pub(super) const ATTRIBUTES: &[&str] = &[
     keys::EVENT_HDLR_NAME,
     keys::EVENT_HDLR_FIRST,
@@ -172,5 +172,5 @@ pub(super) const ATTRIBUTES: &[&str] = &[
     keys::EVENT_CUSTOM_RANGE,
 ];
 
-/// Stands for all codes where a default handler is given up (OpenPMIx: `PMIX_MAX_ERR_CONSTANT`).
+/// Means all codes when a default handler is removed (OpenPMIx: `PMIX_MAX_ERR_CONSTANT`).
 const EVERY_CODE: Status = Status(i32::MIN);

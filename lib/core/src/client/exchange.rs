@@ -1,9 +1,9 @@
-//! What the members of a group that forms by invitation give each other: the values that each has put for other nodes, and what
-//! it says of itself (`PMIX_GROUP_INFO`).
+//! What the members of a group that forms by invitation exchange: the values that each has put for other nodes, and its own
+//! group information (`PMIX_GROUP_INFO`).
 //!
-//! No collective carries it: who accepts sends it along, and the leader hands all of it on with the word that the group is
-//! formed. Each member keeps it under the group's context id, or as it is if there is none. What a process says of others is not
-//! looked at.
+//! No collective carries it: a process that accepts sends it along, and the leader passes all of it on with the event that the
+//! group is formed. Each member keeps it under the group's context id, or unqualified if there is none. Values that a process
+//! sends about others are ignored.
 
 use phalanx_spec::{Scope, keys};
 use phalanx_wire::cmd::get::OwnerData;
@@ -12,7 +12,7 @@ use phalanx_wire::{DataArray, Info, Kval, ProcId, Value};
 use super::group::{keep_what_members_say, signed};
 use super::link::Link;
 
-/// What this process gives to the members.
+/// This process's contribution for the members.
 pub(super) fn contribution(link: &Link, info: &[Info]) -> Vec<Info> {
     let said = info.iter().filter(|one| one.key == keys::GROUP_INFO).cloned().collect();
     let values = link.store.offered();
@@ -26,12 +26,12 @@ pub(super) fn contribution(link: &Link, info: &[Info]) -> Vec<Info> {
     signed(link, said).into_iter().chain(endpoints).collect()
 }
 
-/// The group is formed: this is what its members have given.
+/// The group is formed: stores the members' contributions.
 pub(super) fn keep_contributions(link: &Link, context_id: Option<u64>, given: &[Info]) {
     let me = &link.config.proc;
     for info in given.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY) {
         let Some((owner, array)) = owner_of(info).filter(|(owner, _)| *owner != me) else { continue };
-        // Hosts say what stands under keys of the standard.
+        // Only hosts provide values of the standard's keys.
         let values = array.infos().filter(|one| !one.key.is_reserved());
         let kvals = values.map(|one| Kval { key: one.key.clone(), value: one.value.clone() });
         match context_id {
@@ -52,7 +52,7 @@ pub(super) fn keep_contributions(link: &Link, context_id: Option<u64>, given: &[
     }
 }
 
-/// What these processes have given of themselves.
+/// The contributions of these processes about themselves.
 pub(super) fn given_by(members: &[ProcId], info: &[Info]) -> Vec<Info> {
     let is_theirs = |info: &&Info| {
         let is_given = [keys::PROC_INFO_ARRAY, keys::GROUP_INFO].iter().any(|key| info.key == *key);
@@ -61,7 +61,7 @@ pub(super) fn given_by(members: &[ProcId], info: &[Info]) -> Vec<Info> {
     info.iter().filter(is_theirs).cloned().collect()
 }
 
-/// What the members say of themselves, for the program.
+/// The members' group information, for the program.
 pub(super) fn said_in(given: &[Info]) -> Vec<Info> {
     given.iter().filter(|info| info.key == keys::GROUP_INFO).cloned().collect()
 }

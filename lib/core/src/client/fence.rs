@@ -1,7 +1,7 @@
-//! Fence: waits for other processes, and with `pmix.collect` lets the servers exchange what was committed.
+//! Fence: waits for other processes, and with `pmix.collect` has the servers exchange committed values.
 //!
-//! The data do not come with the reply. A get finds them in a file that a server of ours names, else at the server, which by
-//! then has them.
+//! The values do not come with the reply. A get finds them in a file that our server names, otherwise at the server, which
+//! has them by then.
 
 use phalanx_wire::ProcId;
 use phalanx_wire::cmd::fence::{Fence, Reply};
@@ -32,7 +32,7 @@ pub(super) fn fenced(link: &Link, payload: &[u8]) -> Result<ClientReturn, Decode
         return status(payload, link.config.dialect);
     }
     let reply = Reply::decode(payload, link.config.dialect)?;
-    // Files of before are named again if they are still good.
+    // The server names an older file again if it is still valid.
     link.store.set_collected(&reply.collected);
     Ok(ClientReturn::Done(reply.status))
 }

@@ -1,4 +1,4 @@
-//! Finalize: says goodbye, and leaves even if nobody answers.
+//! Finalize: takes leave of the server, and ends even if it does not answer.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) fn on_finalize(cx: &mut Cx<'_>, id: CallId, info: &[Info]) {
     cx.ask_until(Some(id), &fence, Awaited::LastFence, deadline_of(cx.now, info));
 }
 
-/// Nobody called: the barrier answers after its time ran out, and goodbye has been said.
+/// Without a call the barrier's reply came after its time limit, and finalize was sent already.
 pub(super) fn say_goodbye(cx: &mut Cx<'_>, call: Option<CallId>) {
     if call.is_some() {
         let deadline = Some(cx.now.after(PATIENCE));
@@ -51,5 +51,5 @@ pub(super) fn on_goodbye(cx: &mut Cx<'_>, call: Option<CallId>) {
     cx.out.push(Output::Close { conn: SERVER });
 }
 
-/// How long a server may take to say goodbye.
+/// How long a server may take to answer finalize.
 const PATIENCE: Duration = Duration::from_secs(2);

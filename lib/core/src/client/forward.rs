@@ -1,4 +1,4 @@
-//! What only the host can answer: the server passes it on, and the host's answer back.
+//! Requests that only the host can answer: the server passes them on, and the host's answer back.
 
 use phalanx_wire::cmd::{Answer, HostRequest, Request};
 

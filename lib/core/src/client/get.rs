@@ -1,7 +1,7 @@
 //! Get: a value of another process or of a job.
 //!
 //! The program's thread has looked into the store before it came here. The answer is loaded into the store and looked up
-//! again, so that a value is found by the same rules wherever it comes from.
+//! again, so that the same rules apply to a value wherever it comes from.
 
 mod shared;
 mod told;
@@ -22,7 +22,7 @@ pub(super) use shared::SharedGets;
 use shared::may_share;
 use told::{load, spoken_value};
 
-/// What decides whether, and for how long, the server is asked.
+/// Directives that decide whether, and for how long, the server is asked.
 pub(super) const ATTRIBUTES: &[&str] =
     &[keys::OPTIONAL, keys::IMMEDIATE, keys::GET_REFRESH_CACHE, keys::TIMEOUT];
 
@@ -54,7 +54,7 @@ fn ask_for_value(
 ) {
     let nspace = request.proc.nspace.clone();
     let rank = match &request.realm {
-        // The value belongs to no rank; servers know by this that the infos say whose it is.
+        // The value belongs to no rank; servers then take the owner from the infos.
         Realm::Node { .. } | Realm::App { .. } => Rank::UNDEF,
         _ => request.proc.rank,
     };
@@ -86,7 +86,7 @@ pub(super) fn got(link: &Link, request: &LookupRequest, payload: &[u8]) -> Resul
     Ok(ClientReturn::Value(value.ok_or(absent)))
 }
 
-/// The status is not looked at: 5.0.11 sends whatever stood in its memory.
+/// The status is ignored: 5.0.11 sends uninitialized memory.
 pub(super) fn refreshed(
     link: &Link,
     request: &LookupRequest,

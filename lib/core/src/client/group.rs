@@ -1,4 +1,4 @@
-//! Groups: construct and destruct are collectives of the members, leave is not. `invite.rs` has the other way to form one.
+//! Groups: construct and destruct are collectives of the members, leave is not. `invite.rs` forms groups by invitation.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use super::pending::{Awaited, deadline_of};
 use crate::host::GroupFormed;
 use crate::machine::CallId;
 
-/// What is done here with what the members say of themselves.
+/// Directives honoured here: group information is stored here.
 pub(super) const ATTRIBUTES: &[&str] = &[keys::GROUP_INFO, keys::TIMEOUT];
 
-/// Who is in the groups that this process has constructed; a server wants to hear it again when one ends.
+/// The members of the groups that this process has constructed; a server wants them again when a group is destructed.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     named: BTreeMap<Text, Vec<ProcId>>,
-    /// Whether the server has been asked for the events of which invitations are made.
+    /// Whether the server was asked for the events of invitations.
     listens: bool,
 }
 
@@ -34,12 +34,13 @@ impl Groups {
         self.named.insert(group, members);
     }
 
-    /// The group has ended, or this process has left it. Who its members were.
+    /// The group has ended, or this process has left it. Returns its members.
     pub(super) fn forget(&mut self, group: &Text) -> Vec<ProcId> {
         self.named.remove(group).unwrap_or_default()
     }
 
-    /// A group may be named like a job, and its members by their places in it.
+    /// Replaces members of groups by processes: a group's name may stand for a namespace, with the members' positions as
+    /// ranks.
     pub(super) fn resolve(&self, procs: Vec<ProcId>) -> Vec<ProcId> {
         if self.named.is_empty() {
             return procs;
@@ -47,7 +48,7 @@ impl Groups {
         procs.into_iter().flat_map(|proc| self.members_named(&proc).unwrap_or_else(|| vec![proc])).collect()
     }
 
-    /// None if it is no group, or nobody has that place.
+    /// None if there is no such group, or no such position.
     pub(super) fn members_named(&self, proc: &ProcId) -> Option<Vec<ProcId>> {
         let members = self.named.get(&Text::from(proc.nspace.as_str()))?;
         if proc.rank == Rank::WILDCARD {
@@ -58,18 +59,18 @@ impl Groups {
         Some(vec![members.get(place)?.clone()])
     }
 
-    /// The events of which invitations are made, for whoever has not asked the server for them yet.
+    /// The events of invitations, if the server was not asked for them yet.
     pub(super) fn begin_to_listen(&mut self) -> Option<Vec<Status>> {
         let listens = std::mem::replace(&mut self.listens, true);
         (!listens).then(|| SPOKEN.to_vec())
     }
 
-    /// Whether the server sends, unasked, what this client wants for itself.
+    /// Whether the server sends events that the client itself needs.
     pub(super) fn listen(&self) -> bool {
         self.listens
     }
 
-    /// Whether the server is to send events of this code although no handler wants them any more.
+    /// Whether the server must send events of this code even without a handler.
     pub(super) fn need(&self, code: Status) -> bool {
         self.listens && SPOKEN.contains(&code)
     }
@@ -94,7 +95,7 @@ pub(super) fn construct_reply(link: &Link, payload: &[u8]) -> Result<ConstructRe
     }
 }
 
-/// What this process says of itself to the members begins with its name.
+/// Puts this process's name in front of its own group information.
 pub(super) fn signed(link: &Link, mut info: Vec<Info>) -> Vec<Info> {
     for one in info.iter_mut().filter(|one| one.key == keys::GROUP_INFO) {
         let Some(said) = one.value.as_array() else { continue };
@@ -106,7 +107,7 @@ pub(super) fn signed(link: &Link, mut info: Vec<Info>) -> Vec<Info> {
     info
 }
 
-/// Of each member by itself, or of several at once.
+/// Each info is about one member, or holds an array of several.
 pub(super) fn keep_what_members_say(link: &Link, context_id: u64, infos: &[Info]) {
     let qualifier = [Info::new(keys::GROUP_CONTEXT_ID, Value::Size(context_id))];
     let keep = |said: &DataArray| {
@@ -130,7 +131,7 @@ pub(super) fn keep_what_members_say(link: &Link, context_id: u64, infos: &[Info]
     }
 }
 
-/// Servers of 4.2 do not say who the members are: then they are those whom the caller named.
+/// Servers of 4.2 do not report the members: then they are those that the caller named.
 pub(super) fn group_constructed(
     link: &Link,
     groups: &mut Groups,

@@ -1,7 +1,7 @@
-//! From nothing to a connection that is let in, and what arrives on it; then its end.
+//! The connection's life: from the start to admission, what arrives on it, and its end.
 //!
-//! The phases are named for what they wait for. Until the job data are here nothing but init is under way, so an end of the
-//! connection fails init; later it fails everything that waits and raises `PMIX_ERR_LOST_CONNECTION`.
+//! The phases are named for what they wait for. Until the job data have arrived only init is under way, so an end of the
+//! connection fails init; later it fails all pending requests and raises `PMIX_ERR_LOST_CONNECTION`.
 
 use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::cmd::event::{Notification, VALUES_GONE};
@@ -112,7 +112,7 @@ impl Tables {
         }
     }
 
-    /// Ends what waits for the server, then tells the program, through the handlers that it has registered for this.
+    /// Ends all pending requests, then runs the handlers registered for the loss.
     fn lose(&mut self, cx: &mut Cx<'_>) {
         let finalizing = matches!(cx.link.phase, Phase::Finalizing);
         cx.link.phase = if finalizing { Phase::Ended } else { Phase::Lost };
@@ -144,7 +144,7 @@ impl Tables {
         cx.end_init(Err(error));
     }
 
-    /// Ends whatever has waited too long.
+    /// Ends everything that is overdue.
     pub(super) fn on_time(&mut self, cx: &mut Cx<'_>) {
         if cx.link.phase.deadline().is_some_and(|deadline| deadline <= cx.now) {
             return self.fail_init(cx, InitError::TimedOut);
@@ -184,7 +184,7 @@ impl Tables {
         if info.find(VALUES_GONE).is_some() {
             return cx.link.store.forget_values(&procs(&info, VALUES_GONE));
         }
-        // Whoever raised it may have committed before.
+        // The process that raised it may have committed before.
         cx.link.store.outdate_collected();
         let event = Event { code, source, range: range.unwrap_or(Range::UNDEF), info };
         if self.inviting().on_group_event(cx, &event) {

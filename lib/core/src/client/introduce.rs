@@ -1,4 +1,4 @@
-//! How a process introduces itself to a server: as the client that the server has started, or as a tool.
+//! How a process introduces itself to a server: as a client that the server's host started, or as a tool.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::hello::{Answer, COLLECTED, ClientWelcome, Flavor, Hello, ToolWelcome};
@@ -8,12 +8,12 @@ use super::link::Link;
 use super::phase::InitError;
 use crate::store::Store;
 
-/// Who comes.
+/// The kind of process that connects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Introduction {
     /// A process that the server's host has started.
     Client,
-    /// A tool or launcher. Without a name of its own the server gives it one.
+    /// A tool or launcher. If it has no name, the server gives it one.
     Tool { flavor: Flavor, gid: u32, info: Vec<Info> },
 }
 
@@ -83,7 +83,7 @@ fn become_named(link: &mut Link, name: ProcId) -> Result<(), InitError> {
     Ok(())
 }
 
-/// The release of OpenPMIx whose clients we are to be taken for.
+/// The release of OpenPMIx that we announce to servers.
 const ANNOUNCED: &str = "5.0.11";
-/// The store for which job data travel on the socket.
+/// The store type for which job data travel on the socket.
 const STORE: &str = "hash";

@@ -1,26 +1,26 @@
-//! A group that somebody has invited to, while it forms.
+//! A group under invitation, at its leader.
 
 use std::collections::BTreeSet;
 
 use phalanx_spec::Status;
 use phalanx_wire::{Info, ProcId, Text};
 
-/// What a leader waits for.
+/// The state of an invitation.
 #[derive(Debug)]
 pub(super) struct Invitation {
     pub(super) id: Text,
-    /// A leader may form a group of others.
+    /// False if the leader forms a group of other processes.
     pub(super) includes_leader: bool,
-    /// Those who have not answered.
+    /// Invited processes that have not answered.
     pub(super) silent: BTreeSet<ProcId>,
     pub(super) accepted: Vec<ProcId>,
-    /// What the members give each other.
+    /// What the members exchange.
     pub(super) given: Vec<Info>,
-    /// Those who will not join.
+    /// Invited processes that will not join.
     pub(super) lost: Vec<ProcId>,
-    /// Whether, and why, the group does not form.
+    /// Why the group does not form, if so.
     pub(super) refused: Option<Status>,
-    /// Whether the group may form without those.
+    /// Whether the group may form without the lost ones.
     pub(super) may_lack_members: bool,
     pub(super) wants_context_id: bool,
 }

@@ -1,7 +1,7 @@
-//! Groups that form by asking: a leader invites, the invited join or decline. Both speak in events; the server only carries
-//! them, and learns at the end who the members are.
+//! Groups by invitation: a leader invites, the invited processes join or decline. Both communicate by events; the server
+//! only carries them, and learns the members at the end.
 //!
-//! Each side is an entry in the table of what is awaited, under a tag that no request has.
+//! Each side is an entry in the table of pending requests, under a tag that no request has.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use super::pending::{Awaited, Pending, deadline_of};
 use crate::host::{Event, GroupFormed};
 use crate::machine::CallId;
 
-/// The leader's own.
+/// Directives of the leader.
 pub(super) const INVITE_ATTRIBUTES: &[&str] =
     &[keys::GROUP_OPTIONAL, keys::GROUP_ASSIGN_CONTEXT_ID, keys::TIMEOUT];
 
@@ -76,7 +76,7 @@ impl Inviting<'_> {
         self.settle_invitation(cx, tag);
     }
 
-    /// The call ends when the leader says that the group is formed. Who declines does not wait.
+    /// The call ends when the leader announces that the group is formed. A process that declines does not wait.
     pub(super) fn on_group_join(
         &mut self,
         cx: &mut Cx<'_>,
@@ -129,7 +129,7 @@ impl Inviting<'_> {
 
     fn on_answer_to_invitation(&mut self, cx: &mut Cx<'_>, event: &Event) {
         let group = event.info.find(keys::GROUP_ID).and_then(Value::as_text).cloned();
-        // OpenPMIx does not say which group it is about: then it is the oldest that waits for this process.
+        // OpenPMIx does not name the group: then it is the oldest invitation that waits for this process.
         let is_this = |one: &Invitation| {
             one.silent.contains(&event.source) && group.as_ref().is_none_or(|group| *group == one.id)
         };
@@ -147,7 +147,7 @@ impl Inviting<'_> {
         self.settle_invitation(cx, tag);
     }
 
-    /// Who accepts when the group has formed without it should not wait for ever.
+    /// Rejects a process that accepts after the group has formed without it, so that it does not wait for ever.
     fn turn_away(&mut self, cx: &mut Cx<'_>, group: Option<Text>, event: &Event) {
         let Some(group) = group.filter(|_| event.code == Status::GROUP_INVITE_ACCEPTED) else { return };
         if self.groups.members(&group).is_some_and(|members| !members.contains(&event.source)) {
@@ -180,7 +180,7 @@ impl Inviting<'_> {
         }
     }
 
-    /// These will not join. The leader's program hears it by an event for each.
+    /// These will not join. The leader's program gets an event for each.
     fn miss(&mut self, cx: &mut Cx<'_>, tag: u32, lost: Vec<ProcId>) {
         let Some((_, invitation)) = cx.link.pending.invitations().find(|(at, _)| *at == tag) else { return };
         if !invitation.may_lack_members {
@@ -195,7 +195,7 @@ impl Inviting<'_> {
         }
     }
 
-    /// The time that the leader gave is over.
+    /// The leader's time limit is over.
     pub(super) fn on_invitation_overdue(&mut self, cx: &mut Cx<'_>, tag: u32) {
         let Some((_, invitation)) = cx.link.pending.invitations().find(|(at, _)| *at == tag) else { return };
         if !invitation.may_lack_members {
@@ -206,7 +206,7 @@ impl Inviting<'_> {
         self.settle_invitation(cx, tag);
     }
 
-    /// Forms the group once everybody has answered, or gives it up as soon as somebody will not join.
+    /// Forms the group once all have answered, or gives it up as soon as a process will not join.
     fn settle_invitation(&mut self, cx: &mut Cx<'_>, tag: u32) {
         let Some((_, invitation)) = cx.link.pending.invitations().find(|(at, _)| *at == tag) else { return };
         if let Some(status) = invitation.refused {
@@ -226,7 +226,7 @@ impl Inviting<'_> {
         if !invitation.wants_context_id {
             return self.announce_group(cx, call, invitation.id, (members, invitation.given), None);
         }
-        // Only the host can say a number that no other group has: it is asked to form a group of the leader alone.
+        // Only the host can assign a number that no other group has: it is asked to form a group of the leader alone.
         let what = Awaited::ContextId { id: invitation.id.clone(), members, given: invitation.given };
         let info = vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
         let construct = Construct { id: invitation.id, procs: vec![cx.link.config.proc.clone()], info };
@@ -277,7 +277,7 @@ impl Inviting<'_> {
         cx.give_back(call, ClientReturn::Group(Ok(formed)));
     }
 
-    /// Tells the caller, and those who have answered. The entry stays for those who have not yet.
+    /// Answers the caller, and the processes that have replied. The entry stays for those that have not yet.
     pub(super) fn give_up_invitation(&mut self, cx: &mut Cx<'_>, tag: u32, status: Status) {
         let Some((_, invitation)) = cx.link.pending.invitations().find(|(at, _)| *at == tag) else { return };
         invitation.refused = Some(status);
@@ -297,7 +297,7 @@ impl Inviting<'_> {
         }
     }
 
-    /// The leader has said how it ended.
+    /// The leader has announced the outcome.
     fn on_group_settled(&mut self, cx: &mut Cx<'_>, event: &Event) {
         let Some(group) = event.info.find(keys::GROUP_ID).and_then(Value::as_text) else { return };
         let from = &event.source;
@@ -325,7 +325,7 @@ impl Inviting<'_> {
         }
     }
 
-    /// Has the server send the events that invitations are made of, from the first one on.
+    /// Registers with the server for the events of invitations, once.
     fn listen_for_groups(&mut self, cx: &mut Cx<'_>) {
         let Some(codes) = self.groups.begin_to_listen() else { return };
         let events = RegisterEvents { codes, info: Vec::new() };
@@ -333,7 +333,7 @@ impl Inviting<'_> {
         cx.ask(None, &Request::RegisterEvents(events), awaited, &[]);
     }
 
-    /// A leader's handlers hear how it ended as those of the others do.
+    /// Runs the leader's own handlers for the outcome, like those of the members.
     fn hear_oneself(&mut self, cx: &mut Cx<'_>, code: Status, info: Vec<Info>) {
         let source = cx.link.config.proc.clone();
         self.handlers().run(cx, Event { code, source, range: Range::CUSTOM, info });
@@ -371,7 +371,7 @@ fn others(link: &Link, members: &[ProcId]) -> Vec<ProcId> {
     members.iter().filter(|member| **member != link.config.proc).cloned().collect()
 }
 
-/// Each single process of these; nothing if a job is not known here.
+/// Every single process of these; `None` if a job is not known here.
 fn each_of(link: &Link, invited: &[ProcId]) -> Option<BTreeSet<ProcId>> {
     let mut all = BTreeSet::new();
     for proc in invited {
@@ -389,7 +389,7 @@ fn each_of(link: &Link, invited: &[ProcId]) -> Option<BTreeSet<ProcId>> {
     Some(all)
 }
 
-/// What every event of a group says: which one, for whom, and that handlers of everything need not hear of it.
+/// The infos in every event of a group: its id, the recipients, and that default handlers are left out.
 fn about(group: &Text, to: impl IntoIterator<Item = ProcId>) -> Vec<Info> {
     vec![
         Info::new(keys::EVENT_CUSTOM_RANGE, array(to)),

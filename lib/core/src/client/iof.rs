@@ -1,4 +1,4 @@
-//! Forwarded streams: what other processes write, and what they are to read (RFC0025).
+//! Forwarded streams: output of other processes, and their input (RFC0025).
 //!
 //! A pull has two numbers: ours, which forwarded output carries, and the server's, by which it is ended. Output may arrive
 //! before the answer to the pull, and until its end is answered.
@@ -28,17 +28,17 @@ use crate::machine::{CallId, DeliveryId, HandlerId, Output};
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     pulls: BTreeMap<HandlerId, Pulled>,
-    /// What the program has been given and not taken: the server's number of it, and its bytes.
+    /// Pieces that the program has been given and not taken: the server's number, and the size.
     given: BTreeMap<DeliveryId, (u64, usize)>,
     last_given: u64,
-    /// Taken, and not told.
+    /// Taken, but not reported.
     untold: Taken,
     untold_bytes: usize,
 }
 
 #[derive(Debug)]
 struct Pulled {
-    /// The server's number, once it has said it.
+    /// The server's number, once known.
     number: Option<u64>,
     sources: Vec<ProcId>,
     channels: IofChannel,
@@ -109,8 +109,8 @@ impl Streams {
         status(payload, link.config.dialect)
     }
 
-    /// What is written for nobody's number belongs to a pull that has ended. What was not asked for is not given twice to those
-    /// who have asked for it as well.
+    /// Output without a matching pull belongs to a pull that has ended. Output that arrives unasked is not delivered again if a
+    /// pull covers it.
     pub(super) fn on_output(&mut self, cx: &mut Cx<'_>, payload: &[u8]) {
         if payload.is_empty() {
             return;
@@ -140,7 +140,7 @@ impl Streams {
         }
     }
 
-    /// The program is done with a piece for good, or nobody is to wait for what it holds.
+    /// The program is done with a piece for good, or what it still holds is not to be waited for.
     pub(super) fn on_taken(&mut self, cx: &mut Cx<'_>, delivery: DeliveryId, held: usize) {
         let streams = self;
         let Some((piece, bytes)) = streams.given.remove(&delivery) else { return };
@@ -182,14 +182,14 @@ pub(super) fn pushed(payload: &[u8], dialect: Dialect) -> Result<ClientReturn, D
     Ok(ClientReturn::Done(if status == Status::ERR_IOF_COMPLETE { Status::SUCCESS } else { status }))
 }
 
-/// Zero stands for the pull that every tool has without asking.
+/// Zero is the number of the pull that every tool has without asking.
 fn number(handler: HandlerId) -> u64 {
     handler.0 + 1
 }
 
-/// The handler of what a tool gets without having pulled it: the output of jobs that it has spawned, and of its server.
+/// The handler for what a tool gets without a pull: the output of jobs that it has spawned, and of its server.
 pub const UNASKED: HandlerId = HandlerId(u64::MAX);
-/// The server does not want to hear that it was taken.
+/// The server needs no report that it was taken.
 pub const UNTOLD: DeliveryId = DeliveryId(u64::MAX);
 /// Bytes.
 const TELL_AFTER: usize = 32 << 10;

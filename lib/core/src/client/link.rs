@@ -1,4 +1,4 @@
-//! The connection to the server as every verb sees it: who this process is, what it knows, and what is under way.
+//! The connection to the server as every verb sees it: this process's identity, its store, and its pending requests.
 
 use std::sync::Arc;
 
@@ -20,14 +20,15 @@ pub(super) struct Link {
     pub(super) config: ClientConfig,
     pub(super) store: Arc<Store>,
     pub(super) phase: Phase,
-    /// Who called init, until it is answered.
+    /// The call of init, until it is answered.
     pub(super) starting: Option<CallId>,
-    /// The number that the server gave us.
+    /// The index that the server assigned.
     pub(super) index: u32,
     pub(super) pending: Table,
-    /// Whether what the server told is kept for the next get. Not when the server is in the same process: it knows better.
+    /// Whether values from the server are kept for later gets. Not if the server is in the same process: it is always up to
+    /// date.
     pub(super) remembers: bool,
-    /// As the server itself says who it is; only tools are told.
+    /// The identity that the server reports; only tools get it.
     pub(super) server: Option<ProcId>,
 }
 
@@ -53,14 +54,15 @@ impl Link {
         }
     }
 
-    /// Who serves this process.
+    /// The server's identity.
     pub(super) fn server(&self) -> Option<&ProcId> {
         self.server.as_ref().or(self.config.server.as_ref().map(|uri| &uri.server))
     }
 }
 
 impl Cx<'_> {
-    /// Sends a request, to be answered as `what`; the infos may hold a timeout. Without a connection it fails at once.
+    /// Sends a request whose reply is handled as `what`; the infos may hold a timeout. Without a connection it fails at
+    /// once.
     pub(super) fn ask(&mut self, call: Option<CallId>, request: &Request, what: Awaited, info: &[Info]) {
         self.ask_until(call, request, what, deadline_of(self.now, info));
     }
@@ -87,7 +89,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The program can ask once it has been let in; the client itself as soon as the server listens.
+    /// The program's requests are accepted after admission; those of the client itself as soon as the server listens.
     pub(super) fn can_ask(&self, call: Option<CallId>) -> Result<(), Status> {
         match self.link.phase {
             _ if !self.link.pending.has_room() => Err(Status::ERR_OUT_OF_RESOURCE),
@@ -98,7 +100,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Whether what needs no answer can be sent.
+    /// Whether messages without an answer can be sent.
     pub(super) fn is_connected(&self) -> bool {
         matches!(self.link.phase, Phase::Ready | Phase::Finalizing)
     }
@@ -117,7 +119,7 @@ impl Cx<'_> {
         }
     }
 
-    /// What concerns nobody else is done as soon as it is asked for.
+    /// Without other processes the call is done at once.
     pub(super) fn done_alone(&mut self, id: CallId) {
         self.give_back(Some(id), ClientReturn::Done(Status::SUCCESS));
     }
@@ -139,5 +141,5 @@ pub(super) fn status(payload: &[u8], dialect: Dialect) -> Result<ClientReturn, D
     Ok(ClientReturn::Done(status))
 }
 
-/// A client has one connection in its life.
+/// A client has one connection in its lifetime.
 pub(super) const SERVER: ConnId = ConnId(0);

@@ -1,12 +1,11 @@
 //! The client role: one process and its connection to the server of its node.
 //!
-//! Each call of the program is one [`ClientCall`] and ends in exactly one [`ClientReturn`], whatever becomes of the
-//! connection. What stands between the two is a table of what is awaited (`pending.rs`), which can explain itself. One file
-//! per verb: it owns the verb's table, if there is one, and is handed that table and a `Cx` with the time, the link to the server,
-//! and where outputs go. What one verb means for another is joined in `calls`, `handshake` (which makes the connection and sorts
-//! what arrives on it) and `replies`: `cargo xtask sources` checks that no file but these has all tables, and that the files
-//! import each other without a circle. Values go to the [`Store`], from which the
-//! program's threads answer most gets without coming here.
+//! Each call of the program is one [`ClientCall`] and ends in exactly one [`ClientReturn`], whatever happens to the connection. In
+//! between stands a table of pending requests (`pending.rs`), which can explain itself. One file per verb: it owns the verb's
+//! table, if there is one, and is handed that table and a `Cx` with the time, the link to the server, and where outputs go.
+//! Interactions of verbs are joined in `calls`, `handshake` (which makes the connection and sorts what arrives on it) and
+//! `replies`: `cargo xtask sources` checks that no file but these has all tables, and that the files import each other without a
+//! circle. Values go to the [`Store`], from which the program's threads answer most gets without coming here.
 
 mod abort;
 mod alone;
@@ -98,8 +97,8 @@ impl Client {
         Client { link: Link::new(config), tables }
     }
 
-    /// A tool's connection to one server. All that it knows goes to `store`; without one it has no name yet, and no store
-    /// before it has.
+    /// A tool's connection to one server. All that it learns goes to `store`; without one the tool has no name yet, and gets
+    /// a store with its name.
     pub(crate) fn of_tool(config: ClientConfig, tool: Introduction, store: Option<Arc<Store>>) -> Client {
         let mut client = Client::new(config);
         client.tables.introduction = tool;
@@ -117,7 +116,7 @@ impl Client {
         client
     }
 
-    /// The machine of a library that honours some attributes itself.
+    /// Adds the attributes that the library around the client honours itself.
     pub fn within(mut self, outer: &'static OuterSupport) -> Client {
         self.tables.outer = outer;
         self
@@ -128,12 +127,12 @@ impl Client {
         &self.link.config.proc
     }
 
-    /// What this client knows, for lookups on other threads.
+    /// The values that this client has, for lookups on other threads.
     pub fn store(&self) -> Arc<Store> {
         self.link.store.clone()
     }
 
-    /// Everything that is awaited: from the server, and from handlers of this program.
+    /// Everything pending: requests to the server, and event handlers of this program.
     pub fn explain(&self) -> Vec<Waiting> {
         let me = self.proc();
         let mut all: Vec<_> = self.link.phase.explain(me).into_iter().collect();
@@ -142,22 +141,22 @@ impl Client {
         all
     }
 
-    /// The events that handlers of this program have not finished with.
+    /// The events that handlers of this program have not finished.
     pub(crate) fn explain_handlers(&self) -> impl Iterator<Item = Waiting> {
         self.tables.chains.explain(self.proc())
     }
 
-    /// Whether the server sends, unasked, what this client wants for itself.
+    /// Whether the server sends events that the client itself needs.
     pub fn awaits_news(&self) -> bool {
         self.tables.groups.listen()
     }
 
-    /// Who serves this process.
+    /// The server's identity.
     pub(crate) fn server(&self) -> Option<&ProcId> {
         self.link.server()
     }
 
-    /// It has been let in, or goes on alone.
+    /// It has been admitted, or runs alone.
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self.link.phase, Phase::Ready | Phase::Alone)
     }
@@ -167,7 +166,7 @@ impl Client {
         matches!(self.link.phase, Phase::Lost)
     }
 
-    /// From now on this stands for a server that is out of reach.
+    /// From now on it represents a server that is out of reach.
     pub(crate) fn retire(&mut self) {
         self.link.phase = Phase::Lost;
     }
@@ -201,7 +200,7 @@ impl Machine for Client {
             Input::Opened { .. } => tables.on_opened(cx),
             Input::Bytes { data, .. } => tables.on_bytes(cx, data),
             Input::Closed { reason, .. } => tables.on_closed(cx, reason),
-            // A client has few requests under way and no host.
+            // A client has few pending requests and no host.
             Input::Writable { .. } | Input::Host { .. } | Input::Looked { .. } | Input::Tick => {}
         }
         tables.on_time(cx);

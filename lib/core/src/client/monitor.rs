@@ -1,4 +1,4 @@
-//! Monitoring: has processes watched, and gives signs of life where this one is (RFC0015).
+//! Monitoring: has processes watched, and sends signs of life of this one (RFC0015).
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::Request;

@@ -1,8 +1,8 @@
-//! What the client has asked the server and not yet been told.
+//! Requests to the server that have not been answered.
 //!
-//! A request leaves under a tag, its reply carries the same tag, in any order. Each entry knows who called, since when, until
-//! when, and what it is about. An entry whose time ran out stays, without a caller, until the reply comes after all: the tag
-//! must not be taken for a stranger's, nor be used again.
+//! A request has a tag, and its reply carries the same tag; replies come in any order. Each entry has its caller, its start,
+//! its deadline and its subject. An entry whose time ran out stays, without a caller, until the reply comes after all: the
+//! tag must not be taken for an unknown one, nor be used again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::store::LookupRequest;
 /// One request under way.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Nobody, when the client itself asks or when the caller was told that time ran out.
+    /// `None` if the client itself asks, or if the caller was answered with a timeout.
     pub(super) call: Option<CallId>,
     pub(super) since: Time,
-    /// In a table only the table changes it.
+    /// Within a table, only the table changes it.
     pub(super) deadline: Option<Time>,
     pub(super) what: Awaited,
 }
 
-/// What a reply is for: how it is read, and how the wait explains itself.
+/// What a reply is for: how it is decoded, and how the wait explains itself.
 #[derive(Debug)]
 pub(super) enum Awaited {
     JobData,
-    /// That the server knows whom to tell when a debugger lets go.
+    /// The registration for the debugger's release.
     Hold,
     /// A status ends it.
     Status {
@@ -82,15 +82,15 @@ pub(super) enum Awaited {
         id: Text,
         procs: Vec<ProcId>,
     },
-    /// Answers of those who are invited.
+    /// The answers of the invited processes.
     Invitation(Invitation),
-    /// The number of a group whose members are known.
+    /// The context id of a group with known members.
     ContextId {
         given: Vec<Info>,
         id: Text,
         members: Vec<ProcId>,
     },
-    /// The leader's word that the group is formed.
+    /// The leader's announcement that the group is formed.
     Join {
         id: Text,
         leader: Option<ProcId>,
@@ -110,7 +110,7 @@ pub(super) enum Awaited {
 }
 
 impl Awaited {
-    /// What the caller is told when no reply comes.
+    /// The caller's result when no reply comes.
     pub(super) fn failed(&self, status: Status) -> ClientReturn {
         match self {
             Awaited::Infos { .. } | Awaited::Query { .. } => ClientReturn::Infos(status, Vec::new()),
@@ -125,7 +125,7 @@ impl Awaited {
             | Awaited::Join { .. } => ClientReturn::Group(Err(status)),
             Awaited::Pull { .. } => ClientReturn::Pulled(Err(status)),
             Awaited::Credential => ClientReturn::Credential(Err(status)),
-            // A server that is gone, or that is slow to say goodbye, keeps nobody from leaving.
+            // A server that is gone, or slow to answer finalize, must not keep the process from ending.
             Awaited::Finalize | Awaited::LastFence => ClientReturn::Done(Status::SUCCESS),
             Awaited::JobData
             | Awaited::Hold
@@ -138,7 +138,7 @@ impl Awaited {
         }
     }
 
-    /// Whether the reply can tell this process that others have come further than a fence that was before.
+    /// Whether the reply implies that other processes may have got further than an earlier fence.
     pub(super) fn tells_of_others(&self) -> bool {
         match self {
             Awaited::Status { operation, .. } => MEETINGS.contains(operation),
@@ -205,7 +205,7 @@ impl Awaited {
         }
     }
 
-    /// Who has not done yet what is waited for.
+    /// The processes that it waits for.
     fn missing(&self) -> Vec<ProcId> {
         match self {
             Awaited::Invitation(Invitation { silent, .. }) => {
@@ -249,20 +249,20 @@ impl Table {
         self.by_tag.len() < MOST_PENDING
     }
 
-    /// Takes an entry in and says under which tag.
+    /// Inserts an entry and returns its tag.
     pub(super) fn insert(&mut self, entry: Pending) -> u32 {
         let tag = self.next_tag();
         self.put_back(tag, entry);
         tag
     }
 
-    /// Takes an entry in again, which nothing under way has replaced.
+    /// Inserts an entry again under its old tag, which is still free.
     pub(super) fn put_back(&mut self, tag: u32, entry: Pending) {
         self.deadlines.extend(entry.deadline.map(|deadline| (deadline, tag)));
         self.by_tag.insert(tag, entry);
     }
 
-    /// A tag under which nothing is under way.
+    /// A tag that is not in use.
     pub(super) fn next_tag(&mut self) -> u32 {
         loop {
             self.last_tag = self.last_tag.checked_add(1).unwrap_or(FIRST_REQUEST_TAG);
@@ -280,7 +280,7 @@ impl Table {
         Some(entry)
     }
 
-    /// Ends all entries, in the order in which they were made.
+    /// Takes all entries, in the order in which they were made.
     pub(super) fn take_all(&mut self) -> Vec<Pending> {
         self.deadlines.clear();
         let mut all: Vec<_> = std::mem::take(&mut self.by_tag).into_values().collect();
@@ -300,7 +300,7 @@ impl Table {
         })
     }
 
-    /// Ends those joins of a group, with that leader, that are wanted.
+    /// Takes the joins with matching group and leader.
     pub(super) fn take_joins(&mut self, wanted: impl Fn(&Text, Option<&ProcId>) -> bool) -> Vec<Pending> {
         let wanted = |what: &Awaited| match what {
             Awaited::Join { id, leader } => wanted(id, leader.as_ref()),
@@ -311,7 +311,7 @@ impl Table {
         joins.into_iter().filter_map(|tag| self.remove(tag)).collect()
     }
 
-    /// The next entry whose time has run out. From then on it has no deadline.
+    /// The next overdue entry. From then on it has no deadline.
     pub(super) fn take_overdue(&mut self, now: Time) -> Option<u32> {
         let (deadline, tag) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= now)?;
         self.deadlines.remove(&(deadline, tag));
@@ -338,7 +338,7 @@ impl Table {
     }
 }
 
-/// Until when a caller is willing to wait. The server, which can say more about the cause, is given the time first.
+/// The client's deadline for a call with a time limit. The server, which knows more about the cause, may answer first.
 pub(super) fn deadline_of(now: Time, info: &[Info]) -> Option<Time> {
     let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0)?;
     Some(now.after(Duration::from_secs(seconds).saturating_add(HEAD_START)))
@@ -350,7 +350,7 @@ pub(super) fn list<T: std::fmt::Display>(items: &[T]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// What is answered by a status when all have come.
+/// Collectives that are answered with a status.
 const MEETINGS: [&str; 2] = ["disconnect", "group destruct"];
 const HEAD_START: Duration = Duration::from_millis(250);
 const MOST_SHOWN: usize = 8;

@@ -1,4 +1,4 @@
-//! Where a client stands, and why it was not let in.
+//! The phase of a client, and why init failed.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use phalanx_wire::{Nspace, ProcId};
 use crate::explain::Waiting;
 use crate::machine::Time;
 
-/// Where the client stands.
+/// The phase of the client.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// Init has not been called.
@@ -21,35 +21,35 @@ pub(super) enum Phase {
         got: Vec<u8>,
     },
     ExpectJobData(Start),
-    /// A debugger holds the process in init, for as long as it likes.
+    /// A debugger holds the process in init, without a time limit.
     ExpectRelease {
         since: Time,
     },
     Ready,
     /// No server; the process is a job of its own.
     Alone,
-    /// Waits for the server to say goodbye.
+    /// Waits for the server to answer finalize.
     Finalizing,
     /// The connection has ended without a finalize.
     Lost,
     Ended,
 }
 
-/// Since when init is under way, and until when.
+/// When init began, and its deadline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) since: Time,
     pub(super) deadline: Time,
 }
 
-/// Why a process was not let in.
+/// Why init failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InitError {
     /// Init was called before.
     Again,
-    /// Nobody accepts connections at the server's address.
+    /// No server listens at the server's address.
     Unreachable,
-    /// Somebody accepts them who is not trusted; nothing was sent.
+    /// The listening process belongs to a user that is not trusted; nothing was sent.
     Foreign,
     /// The server closed the connection instead of answering: it does not know this process, or not this user.
     TurnedAway,
@@ -58,11 +58,11 @@ pub enum InitError {
     TimedOut,
     /// The server's answer cannot be read.
     Malformed(DecodeError),
-    /// A message longer than we accept.
+    /// A message is longer than we accept.
     TooLong(frame::FrameTooLong),
-    /// A tool has as many servers as it can have.
+    /// The tool has reached its maximum number of servers.
     TooManyServers,
-    /// The server's answer to the handshake says what cannot be.
+    /// The server's answer to the handshake is inconsistent.
     BadWelcome(String),
     /// The server sent the data of another job.
     WrongJob {

@@ -1,4 +1,4 @@
-//! Publish, lookup, unpublish: values that are found by key alone, whoever published them.
+//! Publish, lookup, unpublish: values that are found by key alone, independent of the publisher.
 
 use phalanx_spec::keys;
 use phalanx_wire::Key;

@@ -1,4 +1,4 @@
-//! Query: questions to the server and its host. What this library itself honours it adds to their answer.
+//! Query: sends questions to the server and its host, and adds to their answer what this library itself honours.
 
 use phalanx_spec::{Status, functions, keys};
 use phalanx_wire::cmd::query::Queries;
@@ -14,7 +14,7 @@ use crate::machine::{CallId, Output};
 use crate::store;
 use crate::support::{self, Honoured, Layer, OuterSupport};
 
-/// What each function honours before the server hears of it.
+/// What each function honours before the request goes to the server.
 const FUNCTIONS: &[Honoured] = &[
     (functions::CONNECT, TIMED),
     (functions::DISCONNECT, TIMED),
@@ -39,7 +39,7 @@ const FUNCTIONS: &[Honoured] = &[
     (functions::UNPUBLISH, TIMED),
 ];
 
-/// The same of what is only passed on.
+/// The same for requests that are only passed on.
 const PASSED_ON: &[Honoured] = &{
     let mut rows = [("", TIMED); HostRequest::FUNCTIONS.len()];
     let mut row = 0;
@@ -51,7 +51,7 @@ const PASSED_ON: &[Honoured] = &{
     rows
 };
 
-/// Whatever waits for the server ends with the time given.
+/// Calls that wait for the server honour a time limit.
 const TIMED: &[&[&str]] = &[&[keys::TIMEOUT]];
 
 const ATTRIBUTES: &[&str] = &[
@@ -88,7 +88,7 @@ fn ask_query(cx: &mut Cx<'_>, id: CallId, request: Queries, own: Option<Info>) {
     cx.ask(Some(id), &Request::Query(request), awaited, &qualifiers);
 }
 
-/// A client and a tool are one library.
+/// Client and tool are one library.
 fn own_support(outer: &OuterSupport, query: &Query) -> Vec<Info> {
     if !query.keys.iter().any(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT) {
         return Vec::new();
@@ -99,7 +99,7 @@ fn own_support(outer: &OuterSupport, query: &Query) -> Vec<Info> {
     all
 }
 
-/// The answer to a query, with what this library says of itself.
+/// The answer to a query, with this library's own part.
 pub(super) fn answered(
     own: Option<Info>,
     payload: &[u8],

@@ -1,4 +1,4 @@
-//! What the server's replies are for.
+//! Dispatches the server's replies to the verbs.
 
 use phalanx_spec::Status;
 
@@ -45,7 +45,7 @@ impl Tables {
             Awaited::ContextId { id, members, given } => {
                 return self.inviting().on_context_id(cx, call, id, (members, given), payload);
             }
-            // Nobody answers these: events end them.
+            // No reply ends these: events do.
             Awaited::Invitation(_) | Awaited::Join { .. } => return,
             Awaited::Pull { handler } => self.streams.pulled(link, handler, payload),
             Awaited::EndOfPull { handler } => self.streams.pull_ended(link, handler, payload),
@@ -59,7 +59,7 @@ impl Tables {
         cx.give_back(call, result);
     }
 
-    /// The server knows whom to tell when a debugger lets go of this process.
+    /// The server has registered this process for the debugger's release.
     fn on_hold(&mut self, cx: &mut Cx<'_>, payload: &[u8]) {
         if let Err(error) = debug::on_hold(cx, payload) {
             self.fail_init(cx, error);

@@ -1,7 +1,7 @@
-//! Resolve peers and nodes: who of a job is on a node, which nodes a job has.
+//! Resolve peers and nodes: the processes of a job on a node, the nodes of a job.
 //!
-//! For jobs whose data are here the store knows. Servers before 5.0 have no command for it and never answer a get for a job
-//! that they do not know, so they are not asked.
+//! The store answers for jobs whose data are here. Servers before 5.0 have no command for it and never answer a get for a
+//! job that they do not know, so they are not asked.
 
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::cmd::resolve::{Node, NodeReply, Peers, PeersReply};

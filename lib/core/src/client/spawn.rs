@@ -1,4 +1,4 @@
-//! Spawn: starts another job. Its data come with the answer, so that the parent can speak of it without asking again.
+//! Spawn: starts another job. Its data come with the answer, so that the parent can use them without asking again.
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::iof::STYLE;

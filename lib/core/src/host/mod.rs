@@ -22,8 +22,8 @@ macro_rules! host_ops {
         #[derive(Clone, Debug, PartialEq)]
         pub enum HostOp {
             $($(#[$doc])* $variant($request),)+
-            /// What only the host can answer, as the client has said it; the server has added who asks. Answer: as
-            /// [`HostRequest::answer`] says.
+            /// A client's request that only the host can answer, unchanged, with the asker's identity. Answer: as given by
+            /// [`HostRequest::answer`].
             Asked(Asked<HostRequest>),
         }
 
@@ -42,7 +42,7 @@ macro_rules! host_ops {
                 }
             }
 
-            /// In messages.
+            /// The name in messages.
             pub fn operation(&self) -> &'static str {
                 match self {
                     $(HostOp::$variant(_) => $operation,)+
@@ -50,7 +50,7 @@ macro_rules! host_ops {
                 }
             }
 
-            /// The function that a client or tool has called; `None` for what the server itself has to tell.
+            /// The function that a client or tool has called; `None` for requests of the server itself.
             pub fn function(&self) -> Option<&'static str> {
                 match self {
                     $(HostOp::$variant(_) => None$(.or(Some($function)))?,)+
@@ -62,8 +62,8 @@ macro_rules! host_ops {
 }
 
 host_ops! {
-    /// A client passed the handshake; it is let in when the host has answered. Further connections of the same rank are let
-    /// in without asking as long as one of them goes on. Answer: `Done`.
+    /// A client passed the handshake; it is admitted when the host has answered. Further connections of the same rank are
+    /// admitted without asking as long as one of them goes on. Answer: `Done`.
     ClientConnected(ProcId) = "connection";
     /// Answer: `Done`.
     ClientFinalized(ClientFinalized) = "finalize";
@@ -71,8 +71,8 @@ host_ops! {
     ClientLost(ClientLost) = "lost connection";
     /// Answer: `Done`.
     Abort(AbortRequest) = "abort";
-    /// The next fence of the same set comes when this one has been answered (or with the word that a later one has failed). Never
-    /// called when every participant is local. Answer: `Modex` with all contributions concatenated.
+    /// The next fence of the same set follows when this one has been answered (or with the report that a later one failed).
+    /// Never called when every participant is local. Answer: `Modex` with all contributions concatenated.
     Fence(FenceRequest) = "fence", functions::FENCE;
     /// Answer: `Modex`.
     DirectModex(DirectModexRequest) = "direct modex";
@@ -84,16 +84,16 @@ host_ops! {
     Unpublish(PublishedRequest) = "unpublish", functions::UNPUBLISH;
     /// Answer: `Spawned`.
     Spawn(SpawnRequest) = "spawn", functions::SPAWN;
-    /// All local participants are in. May report a local failure as `Fence` does. Answer: `Done`.
+    /// All local participants have arrived. May report a local failure as `Fence` does. Answer: `Done`.
     Connect(ConnectRequest) = "connect", functions::CONNECT;
     /// Answer: `Done`.
     Disconnect(ConnectRequest) = "disconnect", functions::DISCONNECT;
-    /// Somebody here now wants these events. Answer: `Done`.
+    /// A local process now wants these events. Answer: `Done`.
     RegisterEvents(EventsRequest) = "event registration", functions::REGISTER_EVENT_HANDLER;
-    /// Nobody here wants them any more. Answer: `Done`.
+    /// No local process wants them any more. Answer: `Done`.
     DeregisterEvents(EventsRequest) = "event deregistration";
-    /// A local process raised an event that concerns others than local ones. Those here have been told: it must not be handed
-    /// back to this server. Answer: `Done`.
+    /// A local process raised an event that concerns other nodes. Local processes have got it: it must not be passed back to
+    /// this server. Answer: `Done`.
     Notify(Event) = "notification", functions::NOTIFY_EVENT;
     /// Answer: `Infos`.
     Query(QueryRequest) = "query", functions::QUERY_INFO;
@@ -103,35 +103,36 @@ host_ops! {
     Log(LogRequest) = "log", functions::LOG;
     /// All but heartbeats, which the server counts itself. Answer: `Infos`.
     Monitor(MonitorRequest) = "monitor", functions::PROCESS_MONITOR;
-    /// Somebody here wants these streams. Answer: `Done`; then the streams arrive by `ServerCall::Output`.
+    /// A local process wants these streams. Answer: `Done`; then the streams arrive by `ServerCall::Output`.
     IofPull(PullRequest) = "pull of output", functions::IOF_PULL;
     /// Answer: `Done`.
     IofStop(PullEnded) = "end of a pull", functions::IOF_DEREGISTER;
     /// Answer: `Done`.
     PushStdin(StdinRequest) = "push of input", functions::IOF_PUSH;
-    /// May report a local failure as `Fence` does. Those whom members add (`PMIX_GROUP_ADD_MEMBERS`) ask for themselves. With `from`
-    /// the host answers when all leaders and all whom they have named are there, and says who they are. Answer: `Group`.
+    /// May report a local failure as `Fence` does. Processes that members add (`PMIX_GROUP_ADD_MEMBERS`) send their own requests.
+    /// With `from` the host answers when all leaders and all processes they named have arrived, and returns the members. Answer:
+    /// `Group`.
     GroupConstruct(GroupRequest) = "group construct", functions::GROUP_CONSTRUCT;
     /// Answer: `Group`.
     GroupDestruct(GroupRequest) = "group destruct", functions::GROUP_DESTRUCT;
-    /// The time limit of the participants here has passed, and the host still has their fence, connect, disconnect or group. Answer: `Done`. With success
-    /// the host ends it for all participants alike, wherever they are, and answers the call itself, perhaps with what it has become
-    /// meanwhile; otherwise the server ends it for those who are here.
+    /// The time limit of the local participants has passed while the host has their fence, connect, disconnect or group. Answer: `Done`. With success
+    /// the host ends it for all participants alike, on all nodes, and answers the original call itself, perhaps with an outcome that came meanwhile;
+    /// otherwise the server ends it for the local ones.
     Overdue(OverdueCall) = "time limit";
 }
 
 impl HostOp {
-    /// The process that has asked, if it is one that asks for itself alone.
+    /// The asking process, if it asks for itself alone.
     pub fn asked_by(&self) -> Option<&ProcId> {
         self.upcall().asked_by()
     }
 
-    /// What it is about, where that helps to tell two of them apart.
+    /// The subject, where it helps to distinguish two of them.
     pub fn subject(&self) -> String {
         self.upcall().subject()
     }
 
-    /// What the caller of [`function`](HostOp::function) has said about how it is to be done.
+    /// The directives from the caller of [`function`](HostOp::function).
     pub fn directives_mut(&mut self) -> Vec<&mut Info> {
         self.upcall_mut().directives_mut()
     }
@@ -153,7 +154,7 @@ pub enum HostReply {
     Infos(Status, Vec<Info>),
     Credential(Result<(Blob, Vec<Info>), Status>),
     ToolAdmitted(Result<ProcId, Status>),
-    /// `context_id` when one was asked for; `info` what members contributed.
+    /// `context_id` if one was requested; `info`: the members' contributions.
     Group(Result<GroupFormed, Status>),
 }
 
@@ -174,7 +175,7 @@ pub struct Event {
 }
 
 impl HostReply {
-    /// How it went, whatever else it holds.
+    /// The status, whatever else it holds.
     pub fn status(&self) -> Status {
         match self {
             HostReply::Done(status) | HostReply::Infos(status, _) => *status,
@@ -195,5 +196,5 @@ fn as_status<T>(result: &Result<T, Status>) -> Status {
     }
 }
 
-/// Members of this node that a group operation goes on without, in what the host is told (`PMIX_GROUP_FT_COLLECTIVE`).
+/// The local members that a group operation continues without, in requests to the host (`PMIX_GROUP_FT_COLLECTIVE`).
 pub const LOST_MEMBERS: &str = "phalanx.group.lost";

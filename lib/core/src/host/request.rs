@@ -1,7 +1,7 @@
-//! What a host is asked, one struct per request. They own their data: a host may keep them for as long as it likes.
+//! Requests to a host, one struct each. They own their data: a host may keep them as long as it likes.
 //!
-//! What a client says to the host, and the server only passes on, is not listed again: it is the client's own request with who
-//! asks ([`Asked`]). Here are the requests that servers make of what several processes say, or that they add something to.
+//! A client's request that the server only passes on has no struct here: it is the client's own request with the asker
+//! ([`Asked`]). Here are the requests that servers combine from several processes, or add something to.
 
 use std::ops::Deref;
 
@@ -15,7 +15,7 @@ use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{Blob, Info, Key, ProcId};
 
-/// What a client has asked for, as it has said it.
+/// A client's request, unchanged, and its asker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked<T> {
     pub from: ProcId,
@@ -32,14 +32,14 @@ impl<T> Deref for Asked<T> {
 
 /// `error`: the event to raise.
 pub type MonitorRequest = Asked<Monitor>;
-/// What the server itself could not answer.
+/// The part of a query that the server could not answer.
 pub type QueryRequest = Asked<Queries>;
 pub type SpawnRequest = Asked<Spawn>;
 pub type LogRequest = Asked<Log>;
 pub type PublishRequest = Asked<Publish>;
-/// What somebody wants to have that was published, or to be withdrawn. A lookup waits if asked to (`pmix.wait`), within `pmix.timeout`.
+/// Keys to look up or to unpublish. A lookup waits if it has `pmix.wait`, within `pmix.timeout`.
 pub type PublishedRequest = Asked<Published>;
-/// `handle`: the server's number for the registration. What arrives is given to the server by
+/// `handle`: the server's number for the registration. The host passes the output to the server by
 /// [`ServerCall::Output`](crate::ServerCall::Output).
 pub type PullRequest = Asked<Pull>;
 /// No bytes: end of file.
@@ -54,9 +54,9 @@ pub struct AbortRequest {
     pub procs: Vec<ProcId>,
 }
 
-/// All local participants are in; `data` is what this server contributes. `procs` is sorted: the same set, in whatever order
-/// it was given, is the same fence; the next fence of the same set is the next request. With `pmix.loc.col.st` in `info` the
-/// fence has failed here with that status: it must fail everywhere, and the answer is ignored.
+/// All local participants have arrived; `data` is this server's contribution. `procs` is sorted: the same set, given in any
+/// order, is the same fence; the next fence of the same set is the next request. With `pmix.loc.col.st` in `info` the fence
+/// has failed here with that status: it must fail everywhere, and the answer is ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FenceRequest {
     pub procs: Vec<ProcId>,
@@ -64,17 +64,17 @@ pub struct FenceRequest {
     pub data: Blob,
 }
 
-/// The values that `proc`, a process of another node, has committed are wanted; `pmix.req.key` names the one that is missing.
-/// That node's host has them from its own server. Rank WILDCARD, or a namespace
-/// that was not registered here: the host registers it before it answers, and may then answer without bytes.
+/// Asks for the committed values of `proc`, a process of another node; `pmix.req.key` names the missing one. That node's host
+/// gets them from its own server. For rank WILDCARD, or a namespace that was not registered here, the host registers the job
+/// before it answers, and may then answer without bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectModexRequest {
     pub proc: ProcId,
     pub info: Vec<Info>,
 }
 
-/// Connect or disconnect. The host registers all jobs that take part before it grants a connect, so that each process learns
-/// of the others' jobs.
+/// Connect or disconnect. The host registers all participating jobs before it grants a connect, so that each process gets
+/// the data of the others' jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectRequest {
     pub procs: Vec<ProcId>,
@@ -88,7 +88,7 @@ pub struct EventsRequest {
     pub info: Vec<Info>,
 }
 
-/// `claims`: the name that the tool says it has; without one the host gives it a name.
+/// `claims`: the name that the tool claims; without one the host gives it a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolRequest {
     pub uid: u32,
@@ -105,22 +105,23 @@ pub struct PullEnded {
     pub from: ProcId,
     pub handle: u64,
     pub directives: Vec<Info>,
-    /// With its reader, so that what it held ([`ServerReturn::Held`](crate::ServerReturn::Held)) is for somebody else.
+    /// True if its reader died, so that output it held ([`ServerReturn::Held`](crate::ServerReturn::Held)) is for another
+    /// reader.
     pub died: bool,
 }
 
-/// All local members are in; `info` holds what each of them gave.
+/// All local members have arrived; `info` holds the directives of each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupRequest {
-    /// Only this one is in, of a group whose members do not all know of each other: it is a leader
-    /// (`PMIX_GROUP_BOOTSTRAP`), or, without `procs`, one whom a leader brings (`PMIX_GROUP_ADD_MEMBERS`).
+    /// Set if only this process has arrived, and members of the group do not all know each other: it is a leader
+    /// (`PMIX_GROUP_BOOTSTRAP`), or, without `procs`, a process that a leader adds (`PMIX_GROUP_ADD_MEMBERS`).
     pub from: Option<ProcId>,
     pub id: String,
     pub procs: Vec<ProcId>,
     pub info: Vec<Info>,
 }
 
-/// In what processes meet.
+/// The kind of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CollectiveKind {
     Fence,
@@ -130,42 +131,42 @@ pub enum CollectiveKind {
     GroupDestruct,
 }
 
-/// The call that the host has not answered in time, by its number ([`crate::HostCall`]).
+/// The overdue call, by its number ([`crate::HostCall`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverdueCall {
     pub call: u64,
 }
 
-/// A client has called finalize; it is answered when the host has.
+/// A client has called finalize; it is answered after the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientFinalized {
     pub proc: ProcId,
-    /// Further connections of the same rank go on, so that the rank has not finalized yet.
+    /// Other connections of the same rank go on, so that the rank has not finalized yet.
     pub others: bool,
 }
 
-/// A client's connection has closed without finalize, and no other connection of the rank goes on or has finalized. Whoever waits for
-/// it is told when the host has answered, which may find out before that the process has died.
+/// A client's connection has closed without finalize, and no other connection of the rank goes on or has finalized. Requests that
+/// wait for it fail when the host has answered; before that the host may find out that the process has died.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientLost {
     pub proc: ProcId,
-    /// The server has closed it, for this reason.
+    /// Why the server closed it, if it did.
     pub cut_off: Option<String>,
 }
 
-/// What is the same of all requests.
+/// What all requests have in common.
 pub(super) trait Upcall {
-    /// The process that has asked, if it is one that asks for itself alone.
+    /// The asking process, if it asks for itself alone.
     fn asked_by(&self) -> Option<&ProcId> {
         None
     }
 
-    /// How it is to be done, as the caller has said it.
+    /// The caller's directives.
     fn directives_mut(&mut self) -> Vec<&mut Info> {
         Vec::new()
     }
 
-    /// What it is about, where that helps to tell two of them apart.
+    /// The subject, where it helps to distinguish two of them.
     fn subject(&self) -> String {
         String::new()
     }

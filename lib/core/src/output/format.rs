@@ -1,4 +1,4 @@
-//! What a line of a rank looks like: as text with tags, as a JSON object, as an XML element.
+//! The form of a rank's line: text with tags, a JSON object, or an XML element.
 
 use std::io::Write;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub fn append(
     }
 }
 
-/// What stands before the first line.
+/// What precedes the first line.
 pub fn opening(form: Form) -> &'static str {
     match form {
         Form::Text | Form::Json => "",
@@ -45,7 +45,7 @@ pub fn opening(form: Form) -> &'static str {
     }
 }
 
-/// What stands after the last line.
+/// What follows the last line.
 pub fn closing(form: Form) -> &'static str {
     match form {
         Form::Text | Form::Json => "",
@@ -77,7 +77,7 @@ fn prefix(style: &Style, source: &Source<'_>, now: Duration) -> String {
     prefix
 }
 
-/// The job's number, or what stands for it in the namespace.
+/// The job's number, or the part of the namespace that replaces it.
 fn job(source: &Source<'_>) -> String {
     let name = source.stream.proc.nspace.as_str();
     source
@@ -85,8 +85,7 @@ fn job(source: &Source<'_>) -> String {
         .map_or_else(|| name.rsplit_once('@').map_or(name, |(_, job)| job).to_owned(), |job| job.to_string())
 }
 
-/// `{"type":"output","nspace":"...","rank":0,"stream":"stdout","data":"..."}`, an object for each line, or for the whole
-/// chunk.
+/// `{"type":"output","nspace":"...","rank":0,"stream":"stdout","data":"..."}`, one object per line, or for the whole chunk.
 fn json(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], now: Duration) {
     let proc = &source.stream.proc;
     let nspace = quoted(proc.nspace.as_str());
@@ -113,7 +112,7 @@ fn json(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], now
     }
 }
 
-/// A string as JSON has it.
+/// A JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -160,7 +159,7 @@ fn xml(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], newl
     let _ = writeln!(out, "{text}>{content}</{element}>");
 }
 
-/// XML 1.0 has no way at all to say most control characters.
+/// XML 1.0 cannot represent most control characters.
 fn fits_xml(c: char) -> bool {
     !matches!(c, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }

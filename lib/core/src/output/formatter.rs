@@ -1,7 +1,7 @@
-//! All that one reader's output goes through: lines of different processes kept apart, formatted, collected.
+//! The output of one reader: lines of different processes are kept apart, formatted and collected.
 //!
-//! What it holds is bounded whatever is written, and none of it is held for ever: [`OutputFormatter::deadline`] says when
-//! [`OutputFormatter::tick`] lets go of what has waited long enough.
+//! The amount that it holds is bounded, and nothing is held for ever: [`OutputFormatter::deadline`] is when
+//! [`OutputFormatter::tick`] releases what has waited long enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::machine::Time;
 #[derive(Debug)]
 pub struct OutputFormatter {
     style: Style,
-    /// None: pieces pass as they come.
+    /// None: pieces pass unchanged.
     lines: Option<Lines>,
     formatted: Formatted,
 }
 
-/// Bytes as the reader is to have them.
+/// Bytes for the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
     pub stream: Stream,
@@ -30,10 +30,10 @@ pub struct Ready {
     pub lost: u64,
 }
 
-/// What lines have become, until it leaves.
+/// Formatted lines, until they leave.
 #[derive(Debug, Default)]
 struct Formatted {
-    /// Where processes are, as far as they said.
+    /// Host and pid of processes, as far as known.
     places: BTreeMap<ProcId, (Option<String>, Option<u32>)>,
     /// Streams in the middle of a line.
     open: BTreeSet<Stream>,
@@ -46,12 +46,12 @@ struct Formatted {
 #[derive(Debug)]
 struct Collected {
     data: Vec<u8>,
-    /// How many bytes it was before it was formatted, by the channel on which they came.
+    /// Number of bytes before formatting, by the channel on which they came.
     raw: BTreeMap<Channel, usize>,
     since: Time,
 }
 
-/// Now: for what waits, and, since the beginning of 1970, for people.
+/// The current time: for timers, and, since the beginning of 1970, for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     pub time: Time,
@@ -59,13 +59,13 @@ pub struct Moment {
 }
 
 impl OutputFormatter {
-    /// For a reader that is told whose each piece is. None: it gets everything as it comes.
+    /// For a reader that gets the source with each piece. None: output passes unchanged.
     pub fn for_reader(style: Style) -> Option<OutputFormatter> {
         let plain = !style.marks_lines() && !style.merge && style.buffer == 0 && style.buffer_for.is_none();
         (!plain).then(|| OutputFormatter::new(style.clone(), style.marks_lines(), MOST_HELD_FOR_READER))
     }
 
-    /// For a place where everybody's output is seen together.
+    /// For a place where the output of all processes is shown together.
     pub fn for_screen(style: Style) -> OutputFormatter {
         OutputFormatter::new(style, true, MOST_HELD)
     }
@@ -86,7 +86,7 @@ impl OutputFormatter {
         &self.style
     }
 
-    /// What of this stream has not left.
+    /// Bytes of this stream that have not left.
     pub fn held(&self, stream: &Stream) -> Held {
         let lines = self.lines.as_ref().map_or(0, |lines| lines.held(stream));
         let collected = self.formatted.collected.get(&self.formatted.leaving(&self.style, stream));
@@ -94,11 +94,11 @@ impl OutputFormatter {
         Held { lines, collected }
     }
 
-    /// Bytes of a stream, with what was said about them; no bytes: it has ended. Returns what is to leave now.
+    /// Takes bytes of a stream, with their infos; no bytes: it has ended. Returns what is to leave now.
     pub fn data(&mut self, now: Moment, stream: &Stream, data: &[u8], info: &[Info]) -> Vec<Ready> {
         self.formatted.learn(stream, info);
         if let Some(lost) = info.find(DROPPED).and_then(Value::as_u64) {
-            // What is missing is missing here.
+            // The gap belongs exactly here.
             self.release(now, stream);
             *self.formatted.lost.entry(stream.clone()).or_default() += lost;
         }
@@ -143,7 +143,7 @@ impl OutputFormatter {
         lines.into_iter().chain(collected).min()
     }
 
-    /// Nothing more comes: everything that is held leaves.
+    /// No more output comes: releases everything that is held.
     pub fn finish(&mut self, now: Moment) -> Vec<Ready> {
         let (style, formatted) = (&self.style, &mut self.formatted);
         if let Some(lines) = &mut self.lines {
@@ -153,7 +153,7 @@ impl OutputFormatter {
         std::mem::take(&mut formatted.ready)
     }
 
-    /// Lets go of all that is held of a stream, whoever else is in the middle of a line.
+    /// Releases all that is held of a stream, even if another stream is in the middle of a line.
     fn release(&mut self, now: Moment, stream: &Stream) {
         let (style, formatted) = (&self.style, &mut self.formatted);
         if let Some(lines) = &mut self.lines {
@@ -201,7 +201,7 @@ impl Formatted {
         self.collect(now, style, stream, bytes.len(), data);
     }
 
-    /// As which stream it reaches the reader.
+    /// The stream as which the reader gets it.
     fn leaving(&self, style: &Style, stream: &Stream) -> Stream {
         let channel = if style.merge { Channel::Stdout } else { stream.channel };
         Stream { proc: stream.proc.clone(), channel }
@@ -244,11 +244,11 @@ impl Formatted {
 
 /// Longer than a program needs between two pieces of one line.
 const PROMPT_AFTER: Duration = Duration::from_millis(200);
-/// For so long an open line may keep others waiting.
+/// How long an open line may keep others waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A server has many readers, so less waits for the end of a line than elsewhere.
+/// A server has many readers, so less is held until the end of a line than elsewhere.
 const MOST_HELD_FOR_READER: usize = 1 << 20;
-/// More than this is not collected for one reader.
+/// Maximum number of bytes collected for one reader.
 const MOST_COLLECTED: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Keeps lines of different ranks apart on one sink, and yet shows a prompt.
+//! Keeps lines of different ranks apart on one sink, and still shows prompts.
 //!
-//! Whole lines pass at once. The beginning of a line is held until its end arrives; it passes earlier when it has been
-//! quiet for a while on a terminal (a prompt), when it grows too long to be held, or when its stream ends. From then
-//! on the sink belongs to that line until it ends. Others wait, but not for ever: when the line has hardly grown for some
-//! time, or when too much waits, it is broken off. Whoever writes to the sink says what that looks like.
+//! Complete lines pass at once. The beginning of a line is held until its end arrives; it passes earlier when it has been
+//! quiet for a while on a terminal (a prompt), when it grows too long to be held, or when its stream ends. From then on the
+//! sink belongs to that line until it ends. Others wait, but not for ever: when the line has hardly grown for some time, or
+//! when too much waits, it is broken off. The writer of the sink decides how that looks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -11,28 +11,28 @@ use std::time::Duration;
 use super::Stream;
 use crate::machine::Time;
 
-/// What a sink is, and hence what may be done on it.
+/// The properties of a sink.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Only one rank writes here: everything passes as it comes.
+    /// Only one rank writes here: everything passes unchanged.
     pub solo: bool,
-    /// A piece of a line leaves the sink in the middle of a line (text). Otherwise each piece stands for itself (JSON).
+    /// A piece of a line leaves the sink in the middle of a line (text). Otherwise each piece is complete in itself (JSON).
     pub opens: bool,
-    /// A piece that was quiet for so long is a prompt and is shown.
+    /// A piece that was quiet for this long is a prompt and is shown.
     pub prompt_after: Option<Duration>,
-    /// For so long an open line that hardly grows may keep others waiting.
+    /// How long an open line that hardly grows may keep others waiting.
     pub patience: Duration,
-    /// When more than this waits for a line to end, it is broken off. One that was broken before is so earlier.
+    /// An open line is broken off when more bytes than this wait for its end; sooner if it was broken before.
     pub most_held: usize,
 }
 
-/// What is to be written next.
+/// The next thing to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment<'a> {
     /// Lines and pieces of lines of one stream. `starts`: the first byte begins a line.
     Text { stream: &'a Stream, bytes: &'a [u8], starts: bool },
-    /// What follows does not belong to the line of this stream that is open, although its rank has not ended it. `aside`:
-    /// what follows was written by no rank.
+    /// What follows does not belong to the open line of this stream, although its rank has not ended it. `aside`: what
+    /// follows was written by no rank.
     Break { stream: &'a Stream, aside: bool },
 }
 
@@ -41,16 +41,16 @@ pub struct Lines {
     rules: Rules,
     held: BTreeMap<Stream, Held>,
     held_bytes: usize,
-    /// Streams that have something to write while the sink belongs to another one, in the order in which they came.
+    /// Streams that want to write while the sink belongs to another one, in the order of arrival.
     waiting: VecDeque<Stream>,
     waiting_since: Option<Time>,
     open: Option<Stream>,
-    /// By so much the open line has grown since others began to wait, or since that was enough for them to wait on.
+    /// How much the open line has grown since others began to wait, or since their wait was last extended.
     grown: usize,
-    /// The open line's stream has ended: nobody will end the line.
+    /// The open line's stream has ended: no more bytes will end the line.
     open_ended: bool,
     next_prompt: Option<Time>,
-    /// Streams whose line has been broken off and goes on: there is nothing left to keep whole.
+    /// Streams whose line has been broken off and goes on: it cannot be kept whole any more.
     broken: BTreeSet<Stream>,
     spare: Spare,
 }
@@ -60,13 +60,14 @@ struct Held {
     bytes: Vec<u8>,
     last: Time,
     ended: bool,
-    /// It is in the queue of those who wait.
+    /// It is in the queue of waiting streams.
     waiting: bool,
     /// The bytes are in the spare buffer.
     has_spare: bool,
 }
 
-/// What a long wait has filled serves the next one: memory that is fresh from the kernel costs more than copying into it.
+/// A buffer that a long wait has filled is reused for the next one: fresh memory from the kernel costs more than copying
+/// into it.
 #[derive(Debug)]
 enum Spare {
     None,
@@ -101,7 +102,7 @@ impl Lines {
         self.open.is_some()
     }
 
-    /// How many bytes of this stream wait.
+    /// Number of bytes of this stream that wait.
     pub fn held(&self, stream: &Stream) -> usize {
         self.held.get(stream).map_or(0, |held| held.bytes.len())
     }
@@ -135,7 +136,7 @@ impl Lines {
         self.after(now, emit);
     }
 
-    /// Nothing more of `stream` comes.
+    /// `stream` has ended.
     pub fn end(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Segment<'_>)) {
         self.broken.remove(stream);
         if self.open.as_ref() == Some(stream) {
@@ -175,36 +176,36 @@ impl Lines {
         self.after(now, emit);
     }
 
-    /// The sink takes nothing: an open line that does not grow is not to blame.
+    /// The sink takes no bytes: restarts the wait, since an open line that does not grow is not to blame.
     pub fn hold_off(&mut self, now: Time) {
         if let Some(since) = &mut self.waiting_since {
             *since = now;
         }
     }
 
-    /// When [`Lines::tick`] is wanted.
+    /// When [`Lines::tick`] is due.
     pub fn deadline(&self) -> Option<Time> {
         let patience = self.waiting_since.map(|since| since.after(self.rules.patience));
         [patience, self.next_prompt].into_iter().flatten().min()
     }
 
-    /// Something that no rank has written comes next: ends an open line.
+    /// The next bytes were written by no rank: ends an open line.
     pub fn interrupt(&mut self, emit: &mut dyn FnMut(Segment<'_>)) {
         self.break_off(true, emit);
     }
 
-    /// Nobody waits any longer for the open line.
+    /// Stops waiting for the end of the open line.
     pub(super) fn yield_line(&mut self, emit: &mut dyn FnMut(Segment<'_>)) {
         self.break_off(false, emit);
     }
 
-    /// Whole lines beside what the streams write: an open line is ended for them.
+    /// Writes complete lines that belong to no stream's text: an open line is ended first.
     pub fn aside(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Segment<'_>)) {
         self.break_off(true, emit);
         emit(Segment::Text { stream, bytes, starts: true });
     }
 
-    /// Nothing more comes of any stream.
+    /// All streams have ended.
     pub fn finish(&mut self, emit: &mut dyn FnMut(Segment<'_>)) {
         while let Some(stream) = self.held.keys().next().cloned() {
             if self.open.as_ref() != Some(&stream) {
@@ -214,7 +215,7 @@ impl Lines {
         }
     }
 
-    /// Breaks an open line off when others have waited enough.
+    /// Breaks off an open line when others have waited enough.
     fn after(&mut self, now: Time, emit: &mut dyn FnMut(Segment<'_>)) {
         while let Some(open) = &self.open
             && !self.waiting.is_empty()
@@ -236,7 +237,7 @@ impl Lines {
         if self.open.is_none() {
             self.drain(now, emit);
         }
-        // Many who have each begun a line: somebody has to pass on what is none yet.
+        // Many streams have begun a line: some have to pass incomplete.
         while self.held_bytes > self.rules.most_held
             && let Some(stream) = self.held.keys().next().cloned()
         {
@@ -252,7 +253,7 @@ impl Lines {
         self.open_ended = false;
     }
 
-    /// Lets those who wait write, until one of them leaves its line open.
+    /// Lets waiting streams write, until one of them leaves its line open.
     fn drain(&mut self, now: Time, emit: &mut dyn FnMut(Segment<'_>)) {
         while self.open.is_none() {
             let Some(stream) = self.waiting.pop_front() else { break };
@@ -269,7 +270,7 @@ impl Lines {
         self.waiting_since = if self.waiting.is_empty() { None } else { Some(now) };
     }
 
-    /// Writes the whole lines among what is held of `stream`, and the rest if it cannot be held.
+    /// Writes the complete lines of what is held of `stream`, and the rest if it cannot be held.
     fn release(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Segment<'_>)) {
         if let Some(held) = self.held.remove(stream) {
             self.held_bytes -= held.bytes.len();
@@ -282,7 +283,7 @@ impl Lines {
         }
     }
 
-    /// Writes whole lines; of the last, unfinished one whatever may not be held.
+    /// Writes complete lines, and of the last, incomplete one what may not be held.
     fn pass_lines(&mut self, now: Time, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Segment<'_>)) {
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let (lines, rest) = bytes.split_at(whole);
@@ -336,7 +337,7 @@ impl Lines {
         }
     }
 
-    /// Whoever writes a long line is waited for as long as it goes on.
+    /// A long line keeps its turn as long as it grows.
     fn grow(&mut self, now: Time, bytes: usize) {
         self.grown += bytes;
         if self.grown >= LONGEST_HELD {
@@ -380,9 +381,9 @@ impl Spare {
 
 /// The beginning of a line is held up to this many bytes.
 const LONGEST_HELD: usize = 64 << 10;
-/// [`Rules::most_held`] of whoever writes for a user: long lines stay whole.
+/// [`Rules::most_held`] for output that a user sees: long lines stay whole.
 pub const MOST_HELD: usize = 64 << 20;
-/// So much waits for a line that has been broken before.
+/// How many bytes wait for a line that has been broken before.
 const MOST_HELD_FOR_BROKEN: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What becomes of forwarded output on its way to a reader: lines of different processes kept apart, tagged, named after files.
+//! Formatting of forwarded output for a reader: lines of different processes are kept apart, tagged, and assigned to files.
 //!
-//! One formatter for all who show output: the launcher, the server for readers whose library cannot, and the library for its own
-//! program. It is pure: bytes and time go in, bytes come out; whoever uses it writes them.
+//! There is one formatter for all that show output: the launcher, the server for readers whose library cannot, and the library
+//! for its own program. It is pure: bytes and time go in, bytes come out; the caller writes them.
 
 mod format;
 mod formatter;
@@ -34,20 +34,20 @@ pub enum Channel {
     Stddiag,
 }
 
-/// A stream and what is known about where it comes from.
+/// A stream and what is known of its process.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     pub stream: &'a Stream,
     pub host: Option<&'a str>,
     pub pid: Option<u32>,
-    /// The job's number where jobs are counted; otherwise it is taken from the namespace.
+    /// The job's number where jobs are numbered; otherwise it is taken from the namespace.
     pub job: Option<u32>,
     /// Digits of the job's highest rank.
     pub rank_width: usize,
 }
 
 impl Channel {
-    /// Of several channels the first; what is none of ours counts as standard error.
+    /// The first of several channels; unknown ones count as standard error.
     pub fn of(channel: IofChannel) -> Channel {
         if channel.intersects(IofChannel::STDOUT) {
             Channel::Stdout

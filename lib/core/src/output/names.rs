@@ -1,4 +1,4 @@
-//! The names of the files that output goes to.
+//! Names of output files.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ enum Part {
     ShortChannel,
 }
 
-/// What stands in a pattern and means nothing.
+/// An invalid conversion in a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadPattern {
     pub pattern: String,
@@ -39,13 +39,13 @@ impl Files {
         Files(vec![literal(path), literal(b"/rank."), Part::Rank, literal(b"/"), Part::Channel])
     }
 
-    /// `PATH.NSPACE.RANK.stdout`, as the standard has it of `PMIX_IOF_OUTPUT_TO_FILE`.
+    /// `PATH.NSPACE.RANK.stdout`, as the standard defines `PMIX_IOF_OUTPUT_TO_FILE`.
     pub fn beginning_with(path: &[u8]) -> Files {
         let dot = || literal(b".");
         Files(vec![literal(path), dot(), Part::Nspace, dot(), Part::Rank, dot(), Part::Channel])
     }
 
-    /// `PATH/NSPACE/rank.RANK/stdout`, as the standard has it of `PMIX_IOF_OUTPUT_TO_DIRECTORY`.
+    /// `PATH/NSPACE/rank.RANK/stdout`, as the standard defines `PMIX_IOF_OUTPUT_TO_DIRECTORY`.
     pub fn in_directory(path: &[u8]) -> Files {
         let rank = literal(b"/rank.");
         Files(vec![
@@ -59,8 +59,8 @@ impl Files {
         ])
     }
 
-    /// The same for a job that another has started: its namespace stands before the rank, so that ranks of the same number do not
-    /// share a file. `None`: they are told apart already, or are to share it.
+    /// The same for a spawned job: its namespace precedes the rank, so that ranks of the same number do not share a file. `None`:
+    /// the names differ already, or are to be shared.
     pub fn with_nspace(&self) -> Option<Files> {
         let at = self.0.iter().position(|part| matches!(part, Part::Rank | Part::PaddedRank))?;
         if self.0.contains(&Part::Nspace) {
@@ -76,7 +76,7 @@ impl Files {
         Some(Files(parts))
     }
 
-    /// Just this file, for all that is written.
+    /// A single file for all output.
     pub fn one(path: &[u8]) -> Files {
         Files(vec![literal(path)])
     }
@@ -89,7 +89,7 @@ impl Files {
         }
     }
 
-    /// Reads a pattern with `%n`, `%r`, `%R`, `%h`, `%s`, `%%`.
+    /// Parses a pattern with `%n`, `%r`, `%R`, `%h`, `%s`, `%%`.
     pub fn pattern(text: &[u8]) -> Result<Files, BadPattern> {
         let mut parts = Vec::new();
         let mut plain = Vec::new();
@@ -125,14 +125,14 @@ impl Files {
         Ok(Files(parts))
     }
 
-    /// The same with `.stdout` or the like behind it, as the standard has it of `PMIX_IOF_FILE_PATTERN`.
+    /// The same followed by `.stdout` or the like, as the standard defines `PMIX_IOF_FILE_PATTERN`.
     pub fn pattern_with_ending(text: &[u8]) -> Result<Files, BadPattern> {
         let mut files = Files::pattern(text)?;
         files.0.extend([literal(b"."), Part::Channel]);
         Ok(files)
     }
 
-    /// The file for what `source` writes on `channel`, as bytes of a path.
+    /// The file for output of `source` on `channel`, as bytes of a path.
     pub fn path(&self, source: &Source<'_>, channel: Channel) -> Vec<u8> {
         let rank = source.stream.proc.rank.0;
         let mut path = Vec::new();
@@ -155,7 +155,7 @@ impl Files {
         path
     }
 
-    /// Whether no file is written by two processes of a job.
+    /// Whether every process of a job has its own files.
     pub fn one_rank_each(&self) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Rank | Part::PaddedRank))
     }
@@ -176,7 +176,7 @@ fn literal(bytes: &[u8]) -> Part {
     Part::Literal(bytes.to_vec())
 }
 
-/// A name that others have chosen is one step of a path, never several.
+/// A name chosen by others is one component of a path, never several.
 fn one_step(name: &str) -> impl Iterator<Item = u8> {
     name.bytes().map(|byte| if byte == b'/' || byte == 0 { b'_' } else { byte })
 }

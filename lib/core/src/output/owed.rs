@@ -1,14 +1,14 @@
-//! What has arrived for a reader and has not left it again: who is to be told, when, and how much is still here.
+//! Output that has arrived for a reader and has not left again: which senders to notify, when, and how much is still held.
 //!
-//! Whoever sends output wants to know when it has left. While the beginning of a line is held he waits, because lines end soon;
-//! but a line may be longer than what its process may have on the way, and what is collected may stay for long. Then he is told
-//! at once how many of the last bytes are still here, so that he can keep those alone.
+//! The sender of output is notified when it has left. While the beginning of a line is held the sender waits, because lines end
+//! soon; but a line may be longer than the sender's limit, and collected output may stay for long. Then the sender is notified
+//! at once of how many of the last bytes are still here, so that it can keep those alone.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Stream;
 
-/// `T`: how to tell the sender of one arrival, which happens once.
+/// `T`: the notification for one arrival, used once.
 #[derive(Debug)]
 pub struct Owed<T> {
     streams: BTreeMap<Stream, VecDeque<(usize, T)>>,
@@ -17,9 +17,9 @@ pub struct Owed<T> {
 /// Bytes of one stream that have not left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// The beginning of a line, or lines behind the open one of another stream: they leave soon, whatever happens.
+    /// The beginning of a line, or lines behind the open one of another stream: they leave soon in any case.
     pub lines: usize,
-    /// In front of those, collected until there are enough.
+    /// Bytes in front of those, collected until there are enough.
     pub collected: usize,
 }
 
@@ -34,8 +34,8 @@ impl<T> Owed<T> {
         self.streams.entry(stream).or_default().push_back((bytes, who));
     }
 
-    /// Whom to tell now, and how many of the last bytes of the stream, up to what was his, are still held. Those who have sent
-    /// more than `patience` bytes are not kept waiting for the end of a line.
+    /// The notifications due now, each with the number of held bytes at the end of the stream up to its arrival. Once more
+    /// than `patience` bytes wait in a stream, its senders do not wait for the end of a line.
     pub fn settle(&mut self, patience: usize, held: impl Fn(&Stream) -> Held) -> Vec<(T, usize)> {
         let mut told = Vec::new();
         for (stream, waiting) in &mut self.streams {
@@ -61,7 +61,7 @@ impl<T> Owed<T> {
     }
 }
 
-/// What a tiny piece counts, as it does where it is read.
+/// The minimum cost of a tiny piece, as where it is read.
 const LEAST_COST: usize = 256;
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(owed.settle(1_000, holding(300, 0)), [('a', 0)]);
         owed.arrived(stream(), 300, 'c');
         assert_eq!(owed.settle(1_000, holding(600, 0)), []);
-        // Too much to wait for: the first is told what is held up to the end of his own.
+        // Too much to wait for: the first is notified of what is held up to its end.
         owed.arrived(stream(), 500, 'd');
         assert_eq!(owed.settle(1_000, holding(1_050, 0)), [('b', 250)]);
         assert_eq!(owed.settle(1_000, holding(0, 0)), [('c', 0), ('d', 0)]);
@@ -103,7 +103,7 @@ mod tests {
         owed.arrived(stream(), 10, 'c');
         assert_eq!(owed.settle(1_000, holding(10, 15)), []);
         assert_eq!(owed.settle(1_000, holding(0, 25)), [('c', 25)]);
-        // Tiny pieces are not cheap.
+        // Tiny pieces have a minimum cost.
         (0..5).for_each(|_| owed.arrived(stream(), 1, 'd'));
         assert_eq!(owed.settle(1_000, holding(5, 0)), [('d', 1), ('d', 2)]);
         assert_eq!(owed.into_all().count(), 3);

@@ -1,4 +1,4 @@
-//! How output is to look and where it is to go, as attributes say it at up to three levels: default, job, registration.
+//! The style and destination of output, from attributes at up to three levels: default, job, registration.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ pub struct Style {
     pub form: Form,
     pub tag: Tag,
     pub timestamp: bool,
-    /// The other channels go where standard output goes.
+    /// All channels go where standard output goes.
     pub merge: bool,
-    /// Chunks as they come; lines of different processes may mix.
+    /// Chunks pass unchanged; lines of different processes may mix.
     pub raw: bool,
     pub files: Option<Files>,
-    /// Nothing is shown besides the files.
+    /// Output goes to the files only.
     pub file_only: bool,
-    /// So many bytes of a stream are collected before they pass on; 0: none.
+    /// Number of bytes of a stream to collect before they are passed on; 0: none.
     pub buffer: usize,
-    /// What is collected passes on after this time.
+    /// Collected bytes are passed on after this time.
     pub buffer_for: Option<Duration>,
 }
 
@@ -33,7 +33,7 @@ pub enum Form {
     Xml,
 }
 
-/// What stands before each line of text.
+/// The tag in front of each line of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tag {
     #[default]
@@ -49,7 +49,7 @@ pub enum Tag {
 }
 
 impl Style {
-    /// This, as far as attributes of the next level do not say otherwise.
+    /// Applies the attributes of the next level.
     pub fn overlaid(mut self, info: &[Info]) -> Result<Style, BadPattern> {
         let flag = |key| info.find(key).map(Value::is_true);
         let set = |field: &mut bool, key| *field = flag(key).unwrap_or(*field);
@@ -60,7 +60,7 @@ impl Style {
         if let Some(xml) = flag(keys::IOF_XML_OUTPUT) {
             self.form = if xml { Form::Xml } else { Form::Text };
         }
-        // Of several tags the one that says most.
+        // The most detailed of several tags wins.
         let wanted = TAGS.into_iter().find(|(key, _)| flag(key) == Some(true));
         let unwanted = TAGS.into_iter().any(|(key, tag)| tag == self.tag && flag(key) == Some(false));
         self.tag = match wanted {
@@ -87,12 +87,12 @@ impl Style {
         Ok(self)
     }
 
-    /// Whether standard output is one document, which nothing else may be written into.
+    /// Whether standard output is one document, into which nothing else may be written.
     pub fn is_document(&self) -> bool {
         self.form != Form::Text
     }
 
-    /// Whether something is put before lines or around them.
+    /// Whether lines get a prefix or are wrapped.
     pub fn marks_lines(&self) -> bool {
         self.is_document() || self.tag != Tag::None || self.timestamp
     }
@@ -107,7 +107,7 @@ const TAGS: [(&str, Tag); 4] = [
 
 /// All attributes of a style.
 pub const STYLE_ATTRIBUTES: &[&[&str]] = &[FORM_ATTRIBUTES, FILE_ATTRIBUTES, BUFFER_ATTRIBUTES];
-/// How output looks.
+/// The format of output.
 pub const FORM_ATTRIBUTES: &[&str] = &[
     keys::IOF_TAG_OUTPUT,
     keys::IOF_TAG_DETAILED_OUTPUT,
@@ -118,10 +118,10 @@ pub const FORM_ATTRIBUTES: &[&str] = &[
     keys::IOF_MERGE_STDERR_STDOUT,
     keys::IOF_OUTPUT_RAW,
 ];
-/// Where it goes.
+/// The destination of output.
 pub const FILE_ATTRIBUTES: &[&str] =
     &[keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY, keys::IOF_FILE_PATTERN, keys::IOF_FILE_ONLY];
-/// When it passes on.
+/// When output is passed on.
 pub const BUFFER_ATTRIBUTES: &[&str] = &[keys::IOF_BUFFERING_SIZE, keys::IOF_BUFFERING_TIME];
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! Who may connect: from a connection's first byte to the peer that it becomes, or to its end.
+//! Admission of connections, from the first byte until the connection becomes a peer or is closed.
 //!
-//! Identity comes from two places: the host said which uid a rank runs as, and the kernel says which uid is at the other
-//! end. What the handshake claims beyond its name is never believed. `native` adds nothing to the kernel's word, `munge`
-//! nothing either on one machine, and `none` takes nothing away from it, so all three are accepted. A peer whom the kernel
-//! cannot name is refused, unless it is a tool with the secret that only readers of this server's rendezvous files know:
-//! then it is the owner's. A rank may have several connections: each proves its user like the first (see `peers`). Clients are never told why, they only see the connection close; tools get a status if they
-//! can read it.
+//! Identity comes from two places: the host registered the uid of each rank, and the kernel reports the uid at the other end. Of the handshake's
+//! claims only the name is used. `native` and `munge` add nothing to the kernel's answer on one machine, and `none` takes nothing away, so all three
+//! are accepted. A peer that the kernel cannot identify is refused, unless it is a tool that presents the secret in this server's rendezvous files:
+//! it then counts as the owner's. A rank may have several connections, and each proves its user separately (see `peers`). Clients are refused without
+//! a reason: their connection closes. Tools get a status if their release can read one.
 
 use std::collections::BTreeMap;
 
@@ -28,13 +27,13 @@ use super::turn::Cx;
 use crate::host::{ClientLost, HostOp, HostReply, ToolRequest};
 use crate::machine::{ConnId, Output, PeerCred};
 
-/// The connections that are not peers yet.
+/// Connections that are not peers yet.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
     all: BTreeMap<ConnId, Shaking>,
 }
 
-/// A connection whose peer has been let in, with what it has sent behind its hello.
+/// A connection that was admitted as a peer, with the bytes that followed its hello.
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub(super) conn: ConnId,
@@ -44,7 +43,7 @@ pub(super) struct Admitted {
 
 #[derive(Debug)]
 struct Shaking {
-    /// None: the kernel here does not know it, so it may be on another node.
+    /// None: the kernel here does not know the process, so it may be on another node.
     cred: Option<PeerCred>,
     timer: TimerId,
     state: Expecting,
@@ -53,7 +52,7 @@ struct Shaking {
 #[derive(Debug)]
 enum Expecting {
     ExpectHello(HelloReader),
-    /// The host decides. `early` is what came behind the hello.
+    /// The host decides. `early`: the bytes that followed the hello.
     ExpectAdmission {
         hello: Box<Hello>,
         early: Vec<u8>,
@@ -61,7 +60,7 @@ enum Expecting {
 }
 
 impl Shaking {
-    /// Whether it has introduced itself as this process, and the host decides.
+    /// Whether the connection claims to be this process and waits for the host's decision.
     fn awaits(&self, proc: &ProcId) -> bool {
         matches!(&self.state, Expecting::ExpectAdmission { hello, .. } if hello.proc.as_ref() == Some(proc))
     }
@@ -75,7 +74,7 @@ impl Shaking {
     }
 }
 
-/// Why a peer is not let in.
+/// Why a peer is refused.
 #[derive(Debug)]
 struct Refusal {
     status: Status,
@@ -130,7 +129,7 @@ impl Strangers {
         None
     }
 
-    /// A connection has been closed before it was let in.
+    /// A connection closed before it was admitted.
     pub(super) fn on_closed(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         if let Some(shaking) = self.all.remove(&conn) {
             cx.timers.cancel(Some(shaking.timer));
@@ -184,7 +183,7 @@ impl Strangers {
         }
     }
 
-    /// A client must be one that the host has announced and run as the uid that the host said.
+    /// A client must be registered by the host and run as the registered uid.
     fn examine_client(&self, cx: &Cx<'_>, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
         check_credential(hello)?;
         let proc = hello.proc.clone().ok_or(denied("a client without a name"))?;
@@ -199,8 +198,8 @@ impl Strangers {
         Ok(HostOp::ClientConnected(proc))
     }
 
-    /// Unless everybody's are served, a tool must belong to the server's owner or to root. It must not take a name that somebody
-    /// has, but may have a rank's.
+    /// A tool must belong to the server's owner or to root, unless tools of all users are served. It must not take the name of a
+    /// connected peer, but may take a rank's.
     fn examine_tool(&self, cx: &Cx<'_>, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
         if cx.config.tools_of == ToolsOf::Nobody {
             return Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "tools are not served here" });
@@ -230,7 +229,7 @@ impl Strangers {
         }))
     }
 
-    /// Connections of one rank are bounded.
+    /// Bounds the connections of one rank.
     fn check_room(&self, cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
         let open = cx.peers.jobs.client(proc).map_or(0, |client| client.conns().len());
         if open + self.awaiting(proc).count() < MAX_CLONES {
@@ -240,7 +239,8 @@ impl Strangers {
         Err(Refusal { status: Status::ERR_OUT_OF_RESOURCE, why: "its rank has too many connections" })
     }
 
-    /// The host is asked for a rank once, however many connections wait for its answer or come while one goes on.
+    /// Asks the host once per rank, even if several connections wait for its answer, and not at all while the rank has a live
+    /// connection.
     fn ask_for_client(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: ProcId) -> Option<Admitted> {
         if cx.peers.jobs.stage(&proc) == Some(Stage::Connected) {
             return self.on_client_admitted(cx, conn, &proc, Status::SUCCESS);
@@ -253,7 +253,7 @@ impl Strangers {
         None
     }
 
-    /// The connections of a rank that wait for the host's word.
+    /// The connections of a rank that wait for the host's decision.
     pub(super) fn clients_awaiting(&self, proc: &ProcId) -> Vec<ConnId> {
         let clients = self.awaiting(proc).filter(|(_, shaking)| shaking.is_client());
         clients.map(|(conn, _)| conn).collect()
@@ -298,7 +298,7 @@ impl Strangers {
             }
         };
         let verdict = match self.expected(conn) {
-            // It did not wait for the host's word.
+            // The connection did not wait for the host's decision.
             None => {
                 disown(cx, proc);
                 return None;
@@ -321,13 +321,13 @@ impl Strangers {
         self.admit(cx, conn, proc, PeerKind::Tool, welcome)
     }
 
-    /// Those that have introduced themselves as this process.
+    /// The connections that claim to be this process.
     fn awaiting(&self, proc: &ProcId) -> impl Iterator<Item = (ConnId, &Shaking)> {
         let awaiting = self.all.iter().filter(move |(_, shaking)| shaking.awaits(proc));
         awaiting.map(|(conn, shaking)| (*conn, shaking))
     }
 
-    /// Those that have not introduced themselves.
+    /// The connections that have not sent a hello.
     fn nameless(&self) -> impl Iterator<Item = (ConnId, &Shaking)> {
         let nameless = self.all.iter().filter(|(_, shaking)| shaking.is_stranger());
         nameless.map(|(conn, shaking)| (*conn, shaking))
@@ -353,7 +353,7 @@ impl Strangers {
         let (Expecting::ExpectAdmission { hello, early }, Some(cred)) = (shaking.state, shaking.cred) else {
             return None;
         };
-        // The kernel vouches for the user; which of his groups counts, the host has said.
+        // The kernel vouches for the user; the host registered which of the user's groups counts.
         let mut gid = cred.gid;
         if let Some(client) = cx.peers.jobs.client_mut(&proc) {
             client.connect(conn);
@@ -368,7 +368,7 @@ impl Strangers {
         Some(Admitted { conn, role, early })
     }
 
-    /// Refuses whoever has introduced himself.
+    /// Refuses a connection that has sent its hello.
     fn turn_away(&mut self, cx: &mut Cx<'_>, conn: ConnId, refusal: Refusal) {
         let Some(hello) = self.expected(conn) else { return };
         warn!(conn = conn.0, flavor = ?hello.flavor, proc = ?hello.proc, status = %refusal.status, "refused");
@@ -386,7 +386,7 @@ impl Strangers {
     }
 }
 
-/// Whoever can read our files acts for us. Only tools come from other nodes.
+/// A tool that can read our files acts for the owner. Only tools connect from other nodes.
 fn known_by_secret(cx: &Cx<'_>, hello: &Hello) -> Option<PeerCred> {
     let wanted = &cx.config.remote.as_ref()?.secret;
     let shown = hello.info.find(SECRET)?.as_str()?;
@@ -409,7 +409,7 @@ fn check_free(cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
     }
 }
 
-/// The host has let a tool in that is not here: the host must not keep it.
+/// The host admitted a tool that is no longer connected: tells the host to forget it.
 fn disown(cx: &mut Cx<'_>, proc: ProcId) {
     let is_here = cx.peers.conns.peers().any(|(_, peer)| *peer.proc() == proc);
     if !is_here && cx.peers.jobs.client(&proc).is_none() {
@@ -424,13 +424,13 @@ fn check_credential(hello: &Hello) -> Result<(), Refusal> {
     }
 }
 
-/// In a time that does not tell how much of it was right.
+/// Compares in constant time, so that the time does not reveal how much was right.
 fn is_same(shown: &str, wanted: &str) -> bool {
     let differing = shown.bytes().zip(wanted.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
     shown.len() == wanted.len() && differing == 0
 }
 
-/// We answer as servers of OpenPMIx 5 do: a singleton is a client.
+/// As servers of OpenPMIx 5 do, treats a singleton as a client.
 fn is_welcomed_as_client(flavor: Flavor) -> bool {
     matches!(flavor, Flavor::Client | Flavor::Singleton)
 }
@@ -439,5 +439,5 @@ fn denied(why: &'static str) -> Refusal {
     Refusal { status: Status::ERR_NO_PERMISSIONS, why }
 }
 
-/// Tools of earlier releases take any answer for a welcome, and then wait for ever or fail at random.
+/// Tools of earlier releases take any answer as a welcome, and then hang or fail at random.
 const READS_REFUSALS: Release = Release::new(5, 0, 0);

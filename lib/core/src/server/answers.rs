@@ -1,4 +1,4 @@
-//! What is done with the answers of the host, and when time is up.
+//! Handles the host's answers and expired timers.
 
 use phalanx_spec::Status;
 use phalanx_wire::{Key, ProcId};
@@ -91,7 +91,7 @@ impl Tables {
         self.do_what_is_due(cx);
     }
 
-    /// Keeps what the servers of a fence have contributed; whoever waits for some of it looks again.
+    /// Stores what the servers of a fence contributed and retries the gets that wait for it.
     fn store_collected(&mut self, cx: &mut Cx<'_>, participants: &[ProcId], reply: HostReply) -> Status {
         let blob = match reply {
             HostReply::Modex(Ok(blob)) => blob,

@@ -1,4 +1,4 @@
-//! Which attributes the host honours, as it has told us itself (`PMIx_Register_attributes`).
+//! Attributes that the host honours, as registered with `PMIx_Register_attributes`.
 //!
 //! A host names the entries of its table of upcalls; queries name the functions that users call.
 
@@ -19,7 +19,7 @@ impl HostAttributes {
         self.0.is_empty()
     }
 
-    /// The host's part of an answer about attributes; nothing if it has told us nothing: then it is asked.
+    /// The host's part of an answer about attributes; empty if the host registered none, in which case the host is asked.
     pub(super) fn answer(&self, qualifiers: &[Info]) -> Vec<Info> {
         if self.is_empty() {
             return Vec::new();
@@ -33,7 +33,7 @@ impl HostAttributes {
         self.0.keys().map(String::as_str).collect::<Vec<_>>().join(",")
     }
 
-    /// Once per function. Attributes are given by name or by key.
+    /// Accepted once per function. Attributes are given by name or by key.
     pub(super) fn register(&mut self, function: &str, attributes: Vec<String>) -> Status {
         if function.is_empty() {
             return Status::ERR_BAD_PARAM;

@@ -1,4 +1,4 @@
-//! What the owner of a server asks of it, and what it is answered.
+//! Calls of a server's owner, and their results.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::explain::Waiting;
 use crate::host::{CollectiveKind, Event};
 use crate::job::JobInfo;
 
-/// What the owner of a server (our daemon; a host through the C ABI) asks of it.
+/// A call from the owner of a server (our daemon, or a host through the C ABI).
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerCall {
     /// Answer: `Done`.
@@ -19,47 +19,48 @@ pub enum ServerCall {
     DeregisterNspace(Nspace),
     /// Answer: `Done`.
     RegisterClient { proc: ProcId, uid: u32, gid: u32 },
-    /// Local processes of a job run, with these pids. Answer: `Done`.
+    /// Local processes of a job were started with these pids. Answer: `Done`.
     Started { nspace: Nspace, pids: Vec<(Rank, u32)> },
-    /// The process has ended: who waits for it is told. What it committed stays until its job is deregistered.
+    /// The process has ended: requests that wait for it fail. Its committed values stay until its job is deregistered.
     /// Answer: `Done`.
     DeregisterClient(ProcId),
-    /// These are started again, wherever they were: what they had put is told to nobody any more, and clients that keep it are told
-    /// so. Answer: `Done`.
+    /// These ranks are restarted, on any node: their values are no longer handed out, and clients that cache them are notified.
+    /// Answer: `Done`.
     ForgetValues { nspace: Nspace, ranks: Vec<Rank> },
-    /// A fence, connect, disconnect or group of these processes has failed elsewhere, and the host has not been asked for it here yet: those who wait here for others,
-    /// and those who still come, are told so. Answer: `Done`.
+    /// A fence, connect, disconnect or group of these processes has failed elsewhere before this server asked the host for it: local participants,
+    /// present and late, are answered with `status`. Answer: `Done`.
     FailCollective { kind: CollectiveKind, id: String, procs: Vec<ProcId>, status: Status },
-    /// What a process must find in its environment. Answer: `Environment`.
+    /// The environment variables that a process needs. Answer: `Environment`.
     SetupFork(ProcId),
-    /// What a local process has committed, for another server. Waits until it has committed `key`, or anything at all.
-    /// Answer: `Modex`.
+    /// The committed values of a local process, for another server. Waits until the process has committed `key`, or anything
+    /// at all. Answer: `Modex`.
     DirectModex { proc: ProcId, key: Option<Key> },
-    /// An event from elsewhere, for those here. Answer: `Done`.
+    /// Delivers an event from another node to local processes. Answer: `Done`.
     Notify(Event),
-    /// Something has happened to a job. It is told to those who asked for its code: tools, processes of the jobs in
-    /// `concerned` (`None`: of all jobs), and processes that named what it affects; who connects later is told only in
-    /// the last case. `number`: its place in the order in which things happened. `ago`: how long ago it happened, if it is told
-    /// because somebody has asked late; what is known already is not told again. Answer: `Done`.
+    /// Something happened to a job. The event goes to peers that registered for its code: tools, processes of the jobs in
+    /// `concerned` (`None`: of all jobs), and processes that named what it affects; peers that connect later get it only in
+    /// the last case. `number`: its position in the order of events. `ago`: how long ago it happened, if it is repeated for
+    /// a late registration; an event that is known already is not delivered again. Answer: `Done`.
     Announce { event: Event, number: u64, concerned: Option<Vec<Nspace>>, ago: Option<Duration> },
-    /// What a process has written, for those here who pulled that stream. No bytes: the stream has ended. Answer: `Done`, when
-    /// every reader that must not lose anything has taken it from our transport; `PMIX_ERR_NOT_FOUND` if nobody has, nor will.
+    /// Output of a process, for local readers that pulled the stream. No bytes: the stream has ended. Answer: `Done`, when our
+    /// transport has delivered it to every reader that must not lose anything; `PMIX_ERR_NOT_FOUND` if no reader exists or
+    /// will.
     Output { to: OutputTo, source: ProcId, channel: IofChannel, data: Blob, info: Vec<Info> },
-    /// Values of the machine that all jobs are told. Answer: `Done`.
+    /// Values of the machine that all jobs get. Answer: `Done`.
     RegisterResources(Vec<Info>),
-    /// Takes values back by their keys. Answer: `Done`.
+    /// Removes values by their keys. Answer: `Done`.
     DeregisterResources(Vec<Info>),
-    /// What nodes have, for who asks. Answer: `Done`.
+    /// Inventories of nodes, kept for queries. Answer: `Done`.
     DeliverInventory { info: Vec<Info>, directives: Vec<Info> },
-    /// What is known of these nodes. Answer: `Infos`, an array for each of which something is.
+    /// The known inventory of these nodes. Answer: `Infos`, one array per node that has any.
     Inventory { hosts: Vec<String> },
-    /// Which attributes the host honours in one of its functions. Answer: `Done`.
+    /// Attributes that the host honours in one of its functions. Answer: `Done`.
     RegisterAttributes { function: String, attributes: Vec<String> },
     /// What is known of these jobs and their ranks, packed for another server. Answer: `JobInfo`.
     CollectJobInfo { nspaces: Vec<Nspace>, format: Format },
     /// Answer: `Done`.
     DefineProcessSet { name: String, members: Vec<ProcId> },
-    /// What does the server wait for? Answer: `Waiting`.
+    /// Lists what the server is waiting for. Answer: `Waiting`.
     Explain,
     /// Answer: `Done`.
     DeleteProcessSet { name: String },
@@ -68,8 +69,8 @@ pub enum ServerCall {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerReturn {
     Done(Status),
-    /// Output was delivered, but of its stream, up to the end of what this call brought, so many of the last bytes are still
-    /// held, and reach nobody if the reader dies. Only for readers that read instead of others.
+    /// Output was delivered, but this many of the last bytes of its stream are still held, and are lost if the reader dies.
+    /// Only for readers that read instead of others.
     Held(usize),
     Environment(Vec<(String, String)>),
     Waiting(Vec<Waiting>),
@@ -79,13 +80,13 @@ pub enum ServerReturn {
     JobInfo(Vec<Blob>),
 }
 
-/// Whose output of a call of the host is meant for.
+/// The readers that a piece of the host's output is meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputTo {
-    /// Everybody who pulled the stream.
+    /// All readers that pulled the stream.
     All,
-    /// What was asked for under this number.
+    /// The reader that asked under this number.
     Pull(u64),
-    /// This tool, which gets the output of what it spawned without asking.
+    /// This tool, which gets the output of the jobs it spawned without asking.
     Parent(ProcId),
 }

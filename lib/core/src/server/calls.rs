@@ -1,4 +1,4 @@
-//! What the owner of the server asks of it.
+//! Calls of the server's owner.
 
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::codec::Format;
@@ -118,10 +118,11 @@ impl Tables {
         Status::SUCCESS
     }
 
-    /// The tables that hold something of a job: none once it is deregistered, which builds with debug assertions check.
+    /// The tables that still hold something of a job. Must be empty after deregistration, which builds with debug assertions
+    /// check.
     ///
-    /// Not counted is what belongs to others: the pull of a job's output is its reader's, a process set its host's, and a
-    /// meeting with processes of other jobs is kept until those have been told that it has failed.
+    /// Entries of other owners do not count: a pull of the job's output belongs to its reader, a process set to the host,
+    /// and a collective with other jobs is kept until their processes have learned that it failed.
     fn traces_of(&self, cx: &Cx<'_>, nspace: &Nspace) -> Vec<&'static str> {
         let tables = [
             ("jobs", cx.peers.jobs.contains(nspace)),
@@ -152,7 +153,7 @@ impl Tables {
         }
     }
 
-    /// What these had put is of the past: those of this node have ended, of others only the values were here.
+    /// Forgets the values of ranks that are restarted: local ones have ended, of remote ones only the values were here.
     fn forget_values(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &[Rank]) -> Status {
         if !cx.peers.jobs.contains(nspace) {
             return Status::ERR_NOT_FOUND;
@@ -168,7 +169,7 @@ impl Tables {
         Status::SUCCESS
     }
 
-    /// The job data of each of these jobs that is known, with the name of the job in front.
+    /// The job data of each of these jobs that is known, preceded by the job's name.
     fn collect_job_info(&self, cx: &mut Cx<'_>, nspaces: &[Nspace], format: Format) -> Vec<Blob> {
         let encoded =
             |nspace| cx.peers.jobs.encoded(nspace, format, |job| self.known.describer.job_data(job));

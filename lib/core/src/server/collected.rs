@@ -1,10 +1,10 @@
-//! What fences have collected, in a file per job that the clients of this node read without asking.
+//! Data that fences collected, in one file per job that the clients of this node read without asking.
 //!
-//! A fence of a whole job with `pmix.collect` writes down all that is known here to have been committed, as processes of this
-//! node see it, and its answer names the place to the clients that read such files: they say so when they introduce themselves,
-//! and are the user's who owns this server. Later fences name the same place as long as nothing has been committed since, and
-//! write behind it when they collect again: to make and remove files costs more than to write them. The shell writes before it
-//! sends the answers. If it cannot, clients find no file, and ask.
+//! A fence of a whole job with `pmix.collect` writes all committed values known here, as processes of this node see them. Its
+//! answer gives the path to clients that can read such files: those that declare it in their handshake and run as the user that
+//! owns this server. Later fences give the same path as long as nothing new was committed, and append to the file when they
+//! collect again, because creating and removing files costs more than writing them. The shell writes before it sends the
+//! answers. If writing fails, clients find no file and ask.
 
 use std::collections::BTreeMap;
 
@@ -32,11 +32,11 @@ pub(super) struct Collections {
 #[derive(Debug)]
 struct Written {
     path: String,
-    /// Where the last collection begins.
+    /// Offset of the last collection.
     at: u64,
-    /// How long the file is.
+    /// Length of the file.
     end: u64,
-    /// Something was committed since.
+    /// Something was committed since the last collection.
     is_old: bool,
 }
 
@@ -48,12 +48,12 @@ impl Collections {
         }
     }
 
-    /// How long all files are.
+    /// Total length of all files.
     fn length(&self) -> u64 {
         self.files.values().map(|written| written.end).sum()
     }
 
-    /// What the participants of a fence may read from now on.
+    /// The file ranges that the participants of a fence may read from now on.
     pub(super) fn collected_by(
         &mut self,
         cx: &mut Cx<'_>,
@@ -65,7 +65,7 @@ impl Collections {
         }
         let procs = &fence.signature.procs;
         let mut named = Vec::new();
-        // They are sorted.
+        // `procs` is sorted.
         for of_job in procs.chunk_by(|a, b| a.nspace == b.nspace) {
             let Some(nspace) = of_job.first().map(|proc| &proc.nspace) else { continue };
             let Some(job) = cx.peers.jobs.get(nspace) else { continue };
@@ -124,14 +124,14 @@ pub(super) fn reads_files(cx: &Cx<'_>, asker: &Asker) -> bool {
     })
 }
 
-/// About how many bytes that would be.
+/// Roughly how many bytes a collection of this job would take.
 fn collected_weight(modex: &Modex, job: &Job) -> u64 {
     let neighbours = job.clients().flat_map(|(_, client)| client.committed().local().iter()).map(weight);
     let others = modex.blocks(&job.info().nspace).map(|(_, block)| block.len());
     neighbours.chain(others).map(|bytes| bytes as u64).sum()
 }
 
-/// What is known of the ranks of a job, as those of this node see it.
+/// The known values of a job's ranks, as processes of this node see them.
 fn collected(modex: &Modex, job: &Job) -> Vec<u8> {
     let nspace = &job.info().nspace;
     let of_neighbour =

@@ -1,13 +1,12 @@
-//! What fence, connect, disconnect and the groups have in common: processes meet, and all are answered together.
+//! What fence, connect, disconnect and groups have in common: processes arrive, and all are answered together.
 //!
-//! Local participants meet here; when the last has come, the host is asked once for the whole node, and its answer goes to
-//! all. A meeting is known by its kind, its id and its set of participants, in whatever order they were given. A
-//! participant that comes again before the meeting has ended opens the next one of the same set: meetings of one set
-//! are a queue, and connections of one rank come in its name (see `peers`). The word of a connection that ends while its rank
-//! goes on is taken back, and calls of the others that wait behind it take its place: a child that dies in a fence does not
-//! fence in its parent's stead. If a participant ends before it came, or time runs out, the meeting fails for all, also for
-//! those who come later, and the host is told, since other nodes wait for it too. What completion means is in the file of each
-//! verb: this table says only what is [`Due`].
+//! Local participants arrive here; after the last one the host is asked once for the whole node, and its answer goes to all. A
+//! collective is identified by its kind, its id and its set of participants, in any order. A participant that arrives again
+//! before the collective has ended opens the next one of the same set: collectives of one set form a queue. All connections of
+//! a rank act in its name (see `peers`). If a connection ends while its rank goes on, its arrival is withdrawn, and a later
+//! call of the rank takes its place: a child that dies in a fence does not fence for its parent. If a participant ends before
+//! it arrived, or time runs out, the collective fails for all, including later arrivals, and the host is notified because
+//! other nodes wait too. Completion is handled in each verb's file: this table only reports what is [`Due`].
 
 mod meeting;
 
@@ -30,16 +29,16 @@ use crate::machine::ConnId;
 use meeting::Arrival;
 pub(super) use meeting::{Collective, CollectiveState, Signature};
 
-/// What the verb of a meeting has to do. Whoever calls the table does all that is due before he calls it again.
+/// Work for the verb of a collective. The caller of the table does all due work before it calls the table again.
 #[derive(Debug)]
 pub(super) enum Due {
-    /// Everybody has come, and it is this one's turn.
+    /// All have arrived, and no earlier collective of the set is with the host.
     Gathered { id: u64, kind: Kind },
-    /// It has failed here: the host is told, since others wait for it elsewhere.
+    /// It failed here: notify the host, since other nodes may wait.
     Failed { signature: Signature, status: Status },
-    /// Its time is up, and the host has it: it may end it for all.
+    /// Its time is up while the host has it; the host may end it for all.
     Overdue { id: u64 },
-    /// A process has ended that was to be in a group which goes on without it; those who form it hear whom it will lack.
+    /// A process ended that was to be in a group which continues without it; the remaining members are notified.
     LeftOut { group: String, proc: ProcId, others: Vec<ProcId> },
 }
 
@@ -52,12 +51,12 @@ pub(super) struct Collectives {
 }
 
 impl Collectives {
-    /// A local process comes to a meeting.
+    /// A local process arrives at a collective.
     pub(super) fn enter(&mut self, cx: &mut Cx<'_>, from: Asker, signature: Signature, info: Vec<Info>) {
         self.enter_watched(cx, from, (signature, false), info);
     }
 
-    /// `is_watched`: the members of the group want to hear when one of them ends.
+    /// `is_watched`: the group's members want to be notified when one of them ends.
     pub(super) fn enter_watched(
         &mut self,
         cx: &mut Cx<'_>,
@@ -95,15 +94,16 @@ impl Collectives {
                 cx.answer(&from, status);
                 self.close_if_abandoned(cx, id);
             }
-            // Nobody expected is left once the host is asked.
+            // No local participant is missing once the host was asked.
             CollectiveState::WithHost => {}
-            // That somebody will never come is noticed when the meeting opens and when it happens, not at each arrival.
+            // A participant that will never arrive is noticed when the collective opens and when the participant ends, not
+            // at each arrival.
             CollectiveState::Gathering if is_new || self.is_complete(cx.peers, id) => self.advance(cx, id),
             CollectiveState::Gathering => {}
         }
     }
 
-    /// The oldest meeting of this set that lacks this participant, or a new one, and whether it is new.
+    /// The oldest collective of this set that this participant has not joined, or a new one, and whether it is new.
     fn find_or_open(&mut self, cx: &Cx<'_>, from: &Asker, signature: Signature) -> Option<(u64, bool)> {
         let queue = self.queues.get(&signature);
         let lacks = |id: &&u64| {
@@ -140,7 +140,7 @@ impl Collectives {
         Some((id, true))
     }
 
-    /// Goes on if everybody has come, fails if somebody never will.
+    /// Continues if all have arrived, fails if a participant never will.
     fn advance(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(collective) = self.open.get(&id) else { return };
         if collective.state != CollectiveState::Gathering {
@@ -172,7 +172,8 @@ impl Collectives {
         }
     }
 
-    /// Everybody has come, and it is this one's turn: hosts such as Slurm's plugin know one meeting of a set at a time.
+    /// All have arrived and it is this collective's turn: hosts such as Slurm's plugin know one collective of a set at a
+    /// time.
     fn hand_over(&mut self, id: u64) {
         if let Some(collective) = self.open.get_mut(&id) {
             collective.state = CollectiveState::WithHost;
@@ -180,14 +181,14 @@ impl Collectives {
         }
     }
 
-    /// The meetings of the same set that come before this one.
+    /// Earlier collectives of the same set.
     fn earlier(&self, id: u64) -> impl Iterator<Item = &Collective> {
         let open = &self.open;
         let queue = open.get(&id).and_then(|c| self.queues.get(&c.signature));
         queue.into_iter().flatten().take_while(move |other| **other != id).filter_map(|other| open.get(other))
     }
 
-    /// A meeting of this set has ended: the next one may have waited for that.
+    /// A collective of this set has ended: the next one may have waited for that.
     pub(super) fn advance_next(&mut self, cx: &mut Cx<'_>, signature: &Signature) {
         let has_failed = |id: &u64| {
             let collective = self.open.get(id);
@@ -204,7 +205,7 @@ impl Collectives {
         let Some(collective) = self.open.get_mut(&id) else { return };
         collective.expected.remove(proc);
         collective.lost.insert(proc.clone());
-        // Members who want to hear of all ends have heard of it.
+        // Members that watch the group have been notified already.
         let is_news = match collective.signature.kind {
             Kind::GroupConstruct => true,
             Kind::GroupDestruct => !collective.is_watched,
@@ -216,7 +217,7 @@ impl Collectives {
         }
     }
 
-    /// Tells everybody who came that the meeting has failed, and the host if somebody elsewhere waits.
+    /// Answers all participants that arrived with the failure, and notifies the host if other nodes wait.
     fn fail(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
         let complete = self.is_complete(cx.peers, id);
         let Some(collective) = self.open.get_mut(&id) else { return };
@@ -245,8 +246,8 @@ impl Collectives {
         }
     }
 
-    /// The host counts meetings of a set by its calls: those that wait for their turn must not come behind the word that a later
-    /// one has failed.
+    /// The host counts collectives of a set by its calls: complete ones that wait for their turn must reach it before the report
+    /// that a later one failed.
     fn hand_over_before(&mut self, cx: &mut Cx<'_>, id: u64) {
         let waiting = self.earlier(id).filter(|earlier| earlier.state == CollectiveState::Gathering);
         for id in
@@ -269,7 +270,7 @@ impl Collectives {
         self.fail(cx, id, Status::ERR_TIMEOUT);
     }
 
-    /// The next meeting of these processes has failed elsewhere.
+    /// The next collective of these processes has failed elsewhere.
     pub(super) fn fail_next(
         &mut self,
         cx: &mut Cx<'_>,
@@ -287,7 +288,7 @@ impl Collectives {
         next.into_iter().for_each(|id| self.fail(cx, id, status));
     }
 
-    /// A process has ended or lost its connection: meetings that still expect it fail, and none expects it further.
+    /// A process has ended or lost its connection: collectives that still expect it fail or continue without it.
     pub(super) fn fail_of(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let expects = |c: &Collective| c.expected.contains(proc) && !c.arrived.contains_key(proc);
         let affected: Vec<u64> = self.open.iter().filter(|(_, c)| expects(c)).map(|(id, _)| *id).collect();
@@ -306,12 +307,12 @@ impl Collectives {
         }
     }
 
-    /// Whether every participant has come.
+    /// Whether all participants have arrived.
     fn is_complete(&self, peers: &Peers, id: u64) -> bool {
         self.open.get(&id).is_some_and(|collective| collective.is_complete(peers))
     }
 
-    /// A connection ends, and its rank goes on: what it waits for with others goes on without it.
+    /// A connection ends while its rank goes on: its calls are taken out of the collectives that are still gathering.
     pub(super) fn withdraw(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
         let (mut touched, mut free) = (Vec::new(), Vec::new());
         for (id, collective) in &mut self.open {
@@ -330,13 +331,13 @@ impl Collectives {
         for id in free {
             self.move_up(cx, id, proc);
         }
-        // It may have been the last one that was missing of its rank.
+        // This connection may have been the last one of its rank that was missing.
         for id in touched {
             self.advance_or_close(cx, id);
         }
     }
 
-    /// A rank's place in a meeting is free: its calls that wait for later ones of the set each go one ahead.
+    /// A rank's place in a collective is free: its calls in later collectives of the set each move up by one.
     fn move_up(&mut self, cx: &mut Cx<'_>, freed: u64, proc: &ProcId) {
         let Some(signature) = self.open.get(&freed).map(|c| c.signature.clone()) else { return };
         let queue = self.queues.get(&signature).cloned().unwrap_or_default();
@@ -368,7 +369,7 @@ impl Collectives {
         }
     }
 
-    /// A failed meeting stays for those who have not come; when nobody is left who could, it is forgotten.
+    /// A failed collective stays for late participants; it is removed when none can arrive any more.
     fn close_if_abandoned(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(collective) = self.open.get(&id) else { return };
         let failed = matches!(collective.state, CollectiveState::Failed(_));
@@ -377,7 +378,7 @@ impl Collectives {
         }
     }
 
-    /// What has to be done next.
+    /// The next piece of due work.
     pub(super) fn take_due(&mut self) -> Option<Due> {
         self.due.pop_front()
     }
@@ -386,7 +387,7 @@ impl Collectives {
         self.open.get(&id)
     }
 
-    /// Ends a meeting: what it was, with whoever waits.
+    /// Removes a collective and returns it with the requests that wait for it.
     pub(super) fn close(&mut self, cx: &mut Cx<'_>, id: u64) -> Option<Collective> {
         let mut collective = self.open.remove(&id)?;
         cx.timers.cancel(collective.timer);

@@ -1,4 +1,4 @@
-//! Commit: a local process hands over what it has put.
+//! Commit: a local process hands over the values it has put.
 
 use phalanx_spec::{Scope, Status, keys};
 use phalanx_wire::cmd::commit::Commit;
@@ -9,11 +9,11 @@ use super::limits::MAX_COMMITTED;
 use super::peer::Asker;
 use super::turn::Cx;
 
-/// What others may notice of a commit.
+/// What a commit changed for other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     None,
-    /// There was a commit, and nothing in it.
+    /// An empty commit.
     Commit,
     Values,
 }
@@ -21,7 +21,7 @@ pub(super) enum Change {
 pub(super) fn on_commit(cx: &mut Cx<'_>, from: &Asker, commit: Commit) -> Change {
     let proc = from.proc.clone();
     let Some(client) = cx.peers.jobs.client_mut(&proc) else {
-        // A tool without a job has nobody who could get what it puts.
+        // A tool without a job has no peers that could get its values.
         cx.answer(from, Status::ERR_NOT_SUPPORTED);
         return Change::None;
     };
@@ -39,7 +39,7 @@ pub(super) fn on_commit(cx: &mut Cx<'_>, from: &Asker, commit: Commit) -> Change
     change
 }
 
-/// A commit that nobody can read: whoever waits for its values waits in vain.
+/// A commit that cannot be decoded: gets that wait for its values wait in vain.
 pub(super) fn on_unreadable_commit(cx: &mut Cx<'_>, from: &Asker) -> Change {
     cx.answer(from, Status::ERR_UNPACK_FAILURE);
     match cx.peers.jobs.client_mut(&from.proc) {
@@ -51,8 +51,8 @@ pub(super) fn on_unreadable_commit(cx: &mut Cx<'_>, from: &Asker) -> Change {
     }
 }
 
-/// Values that came with another request than a commit, as 6.1 clients send them: `pmix.pdata`, an array of who they
-/// belong to, their scope, and the values.
+/// Values that came with a request other than a commit, as 6.1 clients send them: `pmix.pdata`, an array of their owner,
+/// their scope, and the values.
 pub(super) fn store_endpoints(cx: &mut Cx<'_>, from: &Asker, infos: &[Info]) -> Change {
     let mut change = Change::None;
     for info in infos.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY) {

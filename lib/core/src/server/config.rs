@@ -1,4 +1,4 @@
-//! How a server presents itself, and whom it serves.
+//! How a server presents itself, and which peers it serves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use phalanx_topo::Topology;
 use phalanx_wire::{Info, ProcId};
 
-/// How a server presents itself. Paths and addresses are the shell's; the server only repeats them to clients.
+/// How a server presents itself. Paths and addresses belong to the shell; the server only repeats them to clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
     /// The server's own identity.
@@ -22,16 +22,16 @@ pub struct ServerConfig {
     pub refuse_clones: bool,
     /// None: tools on other nodes are refused.
     pub remote: Option<Remote>,
-    /// How the paths of files begin that clients of this node read what fences have collected from, in a directory that is
+    /// Prefix of the paths of the files with data collected by fences, which clients of this node read; in a directory of
     /// the owner's. None: no such files.
     pub collections: Option<String>,
-    /// How it tells other servers of the same jobs what was committed here.
+    /// How servers of the same jobs exchange committed values.
     pub modex: ModexForm,
-    /// What time it was at time zero, since the beginning of 1970.
+    /// Wall time at time zero, since the beginning of 1970.
     pub clock: Duration,
-    /// The hardware of this node, for local processes. None: they look for it themselves.
+    /// The hardware of this node, for local processes. None: they discover it themselves.
     pub topology: Option<Arc<Topology>>,
-    /// How output looks for those who say nothing else.
+    /// The default style of output.
     pub output: Vec<Info>,
     /// Random bytes for what must not be guessed.
     pub seed: [u8; 32],
@@ -66,26 +66,26 @@ impl ServerConfig {
     }
 }
 
-/// Whose tools are served, if the host agrees.
+/// Which users' tools are served, if the host agrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolsOf {
     Nobody,
-    /// Those of root as well.
+    /// And root.
     Owner,
-    /// Of every user of this node.
+    /// All users of this node.
     Everybody,
 }
 
-/// How tools on other nodes come in.
+/// How tools on other nodes connect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remote {
-    /// Where they reach the server: `tcp4://ADDRESS:PORT`.
+    /// The server's address for them: `tcp4://ADDRESS:PORT`.
     pub address: String,
-    /// What they must show, since the kernel here cannot name them.
+    /// The secret they must present, since the kernel here cannot identify them.
     pub secret: String,
 }
 
-/// In which form servers tell each other what their processes have committed.
+/// The form in which servers exchange committed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModexForm {
     /// Our own: all servers of a job are ours.

@@ -1,7 +1,7 @@
 //! Connect and disconnect: processes of several jobs declare that they depend on each other.
 //!
-//! The host is asked even if all are here: it is who treats the end of a connected process as an error. On success every
-//! participant is told the job data of the other jobs.
+//! The host is asked even if all participants are local, because it is the host that treats the end of a connected process
+//! as an error. On success every participant gets the job data of the other jobs.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::connect::{Connect, encode_success};
@@ -58,7 +58,7 @@ pub(super) fn on_answered(
     }
 }
 
-/// Tells a connected process of the other jobs.
+/// Sends a connected process the data of the other jobs.
 fn welcome(cx: &mut Cx<'_>, describer: &Describer, asker: &Asker, jobs: &[Nspace]) {
     let Some(format) = cx.peers.conns.peer(asker.conn).map(|peer| peer.dialect().format) else { return };
     let others = jobs.iter().filter(|nspace| **nspace != asker.proc.nspace);

@@ -1,4 +1,4 @@
-//! Credentials of the host's security domain, as it gives them.
+//! Credentials of the host's security domain, passed on from the host.
 
 use phalanx_spec::Status;
 use phalanx_wire::Blob;

@@ -1,8 +1,8 @@
 //! What directives of a request have in common.
 //!
-//! Each verb file has a table of the attributes it honours. `query` tells clients of these tables, and a directive that its
-//! caller marked as required but that no table holds is refused here. Verbs that the host carries out do not refuse: the
-//! host is given everything and knows better.
+//! Each verb file has a table of the attributes it honours. `query` reports these tables, and a directive that is marked as
+//! required but is in no table is refused here. Verbs that the host carries out do not refuse: the host gets all directives
+//! and decides.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use phalanx_spec::{DataType, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, Value};
 use tracing::warn;
 
-/// Refuses a directive that must be honoured and cannot be.
+/// Refuses a required directive that is not supported.
 pub(super) fn refuse_unknown(
     verb: &str,
     from: &ProcId,
@@ -26,7 +26,7 @@ pub(super) fn refuse_unknown(
     }
 }
 
-/// The first directive that must be honoured and is not in the table.
+/// The first required directive that is not in the table.
 pub(super) fn unknown<'a>(info: &'a [Info], honoured: &[&str]) -> Option<&'a Info> {
     info.iter().find(|info| info.is_required() && !honoured.iter().any(|key| info.key == **key))
 }
@@ -37,7 +37,7 @@ pub(super) fn timeout(info: &[Info]) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
-/// Processes that an attribute names: one, or an array of them.
+/// The processes in an attribute's value: one, or an array of them.
 pub(super) fn procs_of(value: &Value) -> Vec<ProcId> {
     match value {
         Value::Proc(proc) => vec![proc.clone()],
@@ -51,7 +51,7 @@ pub(super) fn as_array(procs: &[ProcId]) -> DataArray {
     DataArray { of: DataType::PROC, items: procs.iter().cloned().map(Value::Proc).collect() }
 }
 
-/// Tells the host that a collective has failed among the local participants.
+/// The directive that reports a collective's failure among local participants to the host.
 pub(super) fn failed(status: Status) -> Info {
     Info::new(keys::LOCAL_COLLECTIVE_STATUS, status)
 }

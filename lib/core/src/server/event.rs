@@ -1,12 +1,12 @@
-//! Events: who wants which, who is told, and what those are told who ask too late.
+//! Events: registrations, delivery, and replay to late registrations.
 //!
-//! An event that a local process raises goes to the local processes that registered for it and may see it; unless its range
-//! ends at this node it then goes to the host, which tells other servers. One from the host goes to the local ones alone. The
-//! connection that raised it is never told, nobody is told twice. Recent events are kept, within bounds, for those who register later, and are
-//! told to them behind the answer to their registration, never before, in the order in which they happened.
+//! An event that a local process raises goes to the local processes that registered for it and are in its range; unless its range ends at this
+//! node it then goes to the host, which notifies other servers. An event from the host goes to local processes only. No event goes to the
+//! connection that raised it, nor twice to one process. Recent events are kept, within bounds, for later registrations; they are sent after
+//! the answer to the registration, in the order in which they happened.
 //!
-//! What the host announces about a job is no news for strangers: it goes to tools, to the jobs that the host names, and to
-//! processes that named the job when they registered. Only the last are told of what happened before they connected.
+//! What the host announces about a job is restricted: it goes to tools, to the jobs that the host names, and to processes that named the job
+//! when they registered. Only the last get what happened before they connected.
 
 mod kept;
 
@@ -34,7 +34,7 @@ use crate::machine::{ConnId, Time};
 pub(super) use kept::Raiser;
 use kept::{Audience, Cached, Kept};
 
-/// The first ones order the handlers within a client; they mean nothing here but may be sent along.
+/// The first ones order the handlers within a client; the server ignores them but accepts them.
 pub(super) const REGISTER_ATTRIBUTES: &[&str] = &[
     keys::EVENT_HDLR_NAME,
     keys::EVENT_HDLR_FIRST,
@@ -61,29 +61,29 @@ pub(super) const NOTIFY_ATTRIBUTES: &[&str] = &[
     keys::EVENT_PROXY,
 ];
 
-/// Processes that one message names.
+/// Processes per message.
 const MOST_GONE: usize = 1024;
-/// What a client deregisters when it means its default handler.
+/// The code that a client deregisters for its default handler.
 const DEFAULT_HANDLER: Status = Status(i32::MIN);
 
 #[derive(Debug, Default)]
 pub(super) struct Events {
     registrations: BTreeMap<ConnId, Vec<Registration>>,
-    /// How many registrations there are of each code (none: of all codes). The host knows of these.
+    /// Number of registrations per code (none: all codes). The host knows of these.
     wanted: BTreeMap<Option<Status>, usize>,
-    /// Registrations that the host has still to answer. It may tell first what happened before.
+    /// Registrations that the host has not answered. It may send earlier events before its answer.
     unanswered: Vec<Unanswered>,
-    /// What processes have raised.
+    /// Events that processes raised.
     raised: Kept,
-    /// What the host has announced. The ends of many jobs do not push out what processes have raised.
+    /// Events that the host announced. Kept apart so that the ends of many jobs do not displace the events of processes.
     announced: Kept,
 }
 
 #[derive(Debug, PartialEq)]
 struct Registration {
-    /// `None`: every event that does not ask to be spared.
+    /// `None`: every event without `PMIX_EVENT_NON_DEFAULT`.
     code: Option<Status>,
-    /// Only events that affect one of these; empty: all.
+    /// Only events that affect one of these; empty: all events.
     affected: Vec<ProcId>,
 }
 
@@ -99,7 +99,7 @@ struct Unanswered {
 enum Interest {
     None,
     InItsCode,
-    /// It named what the event affects.
+    /// It named a process that the event affects.
     InWhatItAffects,
 }
 
@@ -130,15 +130,15 @@ impl Events {
                 continue;
             }
             own.push(registration);
-            // The host need not be told what it wants itself.
+            // The host does not need its own registration.
             if own_process {
                 continue;
             }
             let wanted = self.wanted.entry(code).or_default();
             *wanted += 1;
-            // Behind one that is not answered yet, so that it is told what that one is told.
+            // Asks behind an unanswered registration of the code as well, so that this one gets the same earlier events.
             let is_asked = self.unanswered.iter().any(|other| other.codes.contains(&code));
-            // Only the host knows all that has happened to what the registration names.
+            // Only the host knows all that happened to the processes named in the registration.
             let is_named = code.is_some() && !affected.is_empty();
             if *wanted == 1 || is_asked || is_named {
                 news.push(code);
@@ -154,7 +154,7 @@ impl Events {
         cx.ask(Some(&proc), op, Then::RegisterEvents(from));
     }
 
-    /// A host that knows no events does not keep local ones from being told.
+    /// If the host does not support events, local ones are still delivered.
     pub(super) fn on_registration_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, status: Status) {
         if !status.is_success() {
             debug!(proc = %to.proc, %status, "the host does not serve these events: local ones only");
@@ -214,9 +214,9 @@ impl Events {
         }
     }
 
-    /// A process has raised an event that [`checked`] has found good.
+    /// A process has raised an event that [`checked`] accepted.
     pub(super) fn on_notify(&mut self, cx: &mut Cx<'_>, from: Asker, event: &Event) {
-        // The host raises it in this very process: it knows, and tells the other servers itself.
+        // The host raised it in this very process: it notifies the other servers itself.
         if from.conn == OWN {
             self.tell(cx, event, Raiser::Connection(OWN), Audience::Range);
             return cx.answer(&from, Status::SUCCESS);
@@ -224,7 +224,8 @@ impl Events {
         self.raise(cx, event, Raiser::Connection(from.conn), Then::Answer(from));
     }
 
-    /// Tells local processes, then the host if others may be concerned. `then` is for the host's answer, or for now.
+    /// Notifies local processes, then the host if other nodes may be concerned. `then`: what the host's answer is for; done
+    /// at once if the host is not asked.
     pub(super) fn raise(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Raiser, then: Then) {
         self.tell(cx, event, raised_by, Audience::Range);
         if matches!(event.range, Range::LOCAL | Range::PROC_LOCAL) {
@@ -253,7 +254,7 @@ impl Events {
         Status::SUCCESS
     }
 
-    /// The host tells what happened a while ago, because somebody here has asked for such events only now.
+    /// The host repeats what happened a while ago, for a registration that came only now.
     pub(super) fn on_late_announcement(
         &mut self,
         cx: &mut Cx<'_>,
@@ -261,7 +262,7 @@ impl Events {
         (number, concerned): (u64, Option<Vec<Nspace>>),
         ago: Duration,
     ) -> Status {
-        // The same may happen to a process again and again.
+        // The same event may happen to a process repeatedly, so the number counts too.
         let is_same = |cached: &Cached| {
             let (known, source) = (&cached.event, &cached.event.source);
             (cached.number(), known.code, source) == (number, event.code, &event.source)
@@ -275,7 +276,7 @@ impl Events {
         Status::SUCCESS
     }
 
-    /// Tells the local processes that want the event, and keeps it for those who will.
+    /// Sends an event to the local processes that want it, and keeps it for later registrations.
     fn tell(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Raiser, audience: Audience) {
         let cached = Cached::new(cx.now, event.clone(), raised_by, audience);
         self.tell_and_keep(cx, cached, |events, conn, peer, cached| {
@@ -284,7 +285,7 @@ impl Events {
         });
     }
 
-    /// Whoever waits for the answer to a registration is told behind it.
+    /// Connections that wait for the answer to a registration get the event after that answer.
     fn tell_and_keep(
         &mut self,
         cx: &mut Cx<'_>,
@@ -310,15 +311,15 @@ impl Events {
         }
     }
 
-    /// Tells one peer, if it wants such an event.
+    /// Sends an event to one peer, if it wants it.
     pub(super) fn tell_one(&mut self, cx: &mut Cx<'_>, conn: ConnId, event: &Event) {
         if self.is_wanted(conn, event) {
             send_event(cx, conn, event, &mut Vec::new());
         }
     }
 
-    /// Tells clients that keep values, and drop them when they are told, that those of these processes are of the past. Others would
-    /// run their handlers.
+    /// Notifies clients that cache values that those of these processes are obsolete. Other clients would run their event handlers
+    /// for it.
     pub(super) fn tell_values_gone(&self, cx: &mut Cx<'_>, procs: &[ProcId]) {
         let clients = cx.peers.conns.peers().filter(|(_, peer)| peer.reads_files());
         let clients: Vec<ConnId> = clients.map(|(conn, _)| conn).collect();
@@ -333,7 +334,7 @@ impl Events {
         }
     }
 
-    /// Tells a peer the recent events that it has not been told.
+    /// Sends a peer the recent events that it has not received.
     fn replay(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         let mut raised = std::mem::take(&mut self.raised);
         let mut announced = std::mem::take(&mut self.announced);
@@ -356,7 +357,7 @@ impl Events {
         }
     }
 
-    /// A job is over. What was announced about it is kept for those who will name it.
+    /// A job is over. What was announced about it is kept for later registrations that name it.
     pub(super) fn forget_of(&mut self, nspace: &Nspace) {
         self.raised.forget_events_of(nspace);
         self.raised.forget_told_in(nspace);
@@ -377,7 +378,7 @@ impl Events {
         all.map(|registration| registration.interest(event, &affected)).max().unwrap_or(Interest::None)
     }
 
-    /// Whether a peer wants an event that is for it.
+    /// Whether a peer wants an event and is in its audience.
     fn hears(&self, conn: ConnId, peer: &Peer, event: &Event, audience: &Audience) -> bool {
         match self.interest(conn, event) {
             Interest::None => false,
@@ -393,7 +394,7 @@ impl Events {
         }
     }
 
-    /// Whether a peer that has just registered is to be told of an earlier event.
+    /// Whether a peer that has just registered should get an earlier event.
     fn is_due(&self, conn: ConnId, peer: &Peer, cached: &Cached) -> bool {
         let event = &cached.event;
         if cached.told_before.contains(peer.proc()) {
@@ -440,7 +441,7 @@ fn send_event(cx: &mut Cx<'_>, conn: ConnId, event: &Event, encoded: &mut Vec<(D
     }
 }
 
-/// The event that a process wants to raise; it is answered here if it may not.
+/// The event that a process wants to raise; if it may not, the request is answered here.
 pub(super) fn checked(cx: &mut Cx<'_>, from: &Asker, notify: Notify) -> Option<Event> {
     if notify.range > Range::PROC_LOCAL {
         cx.answer(from, Status::ERR_BAD_PARAM);
@@ -456,7 +457,7 @@ pub(super) fn checked(cx: &mut Cx<'_>, from: &Asker, notify: Notify) -> Option<E
     Some(Event { code, source: from.proc.clone(), range, info })
 }
 
-/// Whether a peer has raised the event itself. Others of its rank have not.
+/// Whether this peer raised the event itself; other connections of its rank did not.
 fn is_source(conn: ConnId, peer: &Peer, event: &Event, raised_by: Raiser) -> bool {
     *peer.proc() == event.source
         && match raised_by {
@@ -482,8 +483,8 @@ fn may_see(peer: &Peer, event: &Event) -> bool {
     }
 }
 
-/// Whether a peer that registers late for an event of its own has to hear of it from us. Libraries before 5.0 keep such
-/// events themselves; later ones keep only those that never left the process.
+/// Whether a peer that registers late for its own event needs it from us. Libraries before 5.0 keep such events themselves;
+/// later ones keep only those that never left the process.
 fn wants_its_own_again(peer: &Peer, event: &Event) -> bool {
     !peer.has_finalized()
         && peer.dialect().release.major >= 5
@@ -497,7 +498,7 @@ fn wants_its_own_again(peer: &Peer, event: &Event) -> bool {
                 .any(|p| p.covers(peer.proc())))
 }
 
-/// The processes that an event is about, or that a registration is limited to.
+/// The processes that an event affects, or that a registration is limited to.
 fn affected(info: &[Info]) -> Vec<ProcId> {
     let named = [keys::EVENT_AFFECTED_PROC, keys::EVENT_AFFECTED_PROCS];
     info.iter()

@@ -1,7 +1,7 @@
-//! Fence: all participants have arrived; with `pmix.collect`, everybody's values are where everybody can get them.
+//! Fence: all participants have arrived; with `pmix.collect`, their values are available to all.
 //!
-//! A fence whose participants are all on this node ends here: their values are in this server already, and no other server
-//! takes part. Any other goes to the host with the values of the local participants.
+//! A fence with all participants on this node ends here: their values are in this server already, and no other server takes
+//! part. Any other goes to the host with the values of the local participants.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::Body;
@@ -37,7 +37,7 @@ pub(super) fn on_fence(cx: &mut Cx<'_>, collectives: &mut Collectives, from: Ask
 pub(super) fn on_gathered(cx: &mut Cx<'_>, tables: Fences<'_>, id: u64) {
     let Some(collective) = tables.collectives.get(id) else { return };
     let procs = &collective.signature.procs;
-    // A directive that only the host may know is the host's business even here.
+    // A directive that only the host may know goes to the host even if all participants are local.
     if cx.peers.jobs.are_all_local(procs) && unknown(&collective.info, ATTRIBUTES).is_none() {
         return end(cx, tables, id, Status::SUCCESS);
     }
@@ -50,7 +50,7 @@ pub(super) fn on_gathered(cx: &mut Cx<'_>, tables: Fences<'_>, id: u64) {
     cx.ask(None, op, Then::Collective(id));
 }
 
-/// Ends a fence: who came is told so, and where to find what it has collected.
+/// Ends a fence: answers the participants, and names the files with collected data.
 pub(super) fn end(cx: &mut Cx<'_>, tables: Fences<'_>, id: u64, status: Status) {
     let Fences { collectives, modex, collections } = tables;
     let Some(collective) = collectives.close(cx, id) else { return };

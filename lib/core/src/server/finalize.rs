@@ -1,8 +1,8 @@
-//! How peers leave: by finalize, or by a connection that breaks.
+//! How peers leave: by finalize, or by a broken connection.
 //!
-//! A rank has gone when the last of its connections has: what that means is in `peers`. Whoever waits for a process that can
-//! no longer act is told; whatever it had here (registrations, pulls, monitors, gets)
-//! ends with its connection. What it committed stays until its job is deregistered.
+//! A rank has left when its last connection has (see `peers`). Requests that wait for a process that can no longer act are
+//! answered; its registrations, pulls, monitors and gets end with its connection. Its committed values stay until its job is
+//! deregistered.
 
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::ProcId;
@@ -43,7 +43,7 @@ impl Tables {
         }
     }
 
-    /// Closes the connection of a peer that nothing else can be done with, with all that follows for it.
+    /// Closes the connection of a misbehaving peer, and cleans up after it.
     pub(super) fn cut_off(&mut self, cx: &mut Cx<'_>, conn: ConnId, why: String) {
         let Some(peer) = cx.peers.conns.remove(conn) else { return };
         warn!(proc = %peer.proc(), why, "closing the connection");
@@ -51,13 +51,13 @@ impl Tables {
         self.on_peer_gone(cx, conn, *peer, CloseReason::Local, Some(why));
     }
 
-    /// Closes a connection from our side, with all that follows for its peer.
+    /// Closes a connection from our side, and cleans up after its peer.
     pub(super) fn drop_connection(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         cx.out.push(Output::Close { conn });
         self.on_closed(cx, conn, CloseReason::Local);
     }
 
-    /// `cut_off`: why it was.
+    /// `cut_off`: why we closed the connection, if we did.
     fn on_peer_gone(
         &mut self,
         cx: &mut Cx<'_>,
@@ -69,7 +69,7 @@ impl Tables {
         let proc = peer.proc().clone();
         self.forget_doings_of(cx, conn, &proc);
         let of_rank = cx.peers.jobs.client_mut(&proc).map(|client| client.disconnect(conn));
-        // The rank or its whole job has ended: this connection is of the past.
+        // The rank or its whole job has ended: the connection no longer matters.
         let is_past = of_rank == Some(false) || (of_rank.is_none() && peer.role() == PeerKind::Client);
         if peer.has_finalized() || is_past {
             return debug!(%proc, "disconnected");
@@ -102,24 +102,24 @@ impl Tables {
         self.retry_gets_of(cx, &proc);
     }
 
-    /// The connection of a tool, or the last one of a rank, has broken.
+    /// The connection of a tool, or the last one of a rank, broke.
     fn report_loss(&mut self, cx: &mut Cx<'_>, proc: ProcId, reason: CloseReason, cut_off: Option<String>) {
         warn!(%proc, ?reason, "connection lost before finalize");
         self.events.tell_one(cx, OWN, &loss_of(&proc));
         cx.ask(None, HostOp::ClientLost(ClientLost { proc: proc.clone(), cut_off }), Then::Lost(proc));
     }
 
-    /// The host has heard of a lost connection. It may have taken its time: to find out that the process has died, say,
-    /// before others are told that they wait in vain.
+    /// The host has acknowledged a lost connection. It may have delayed this, e.g. to learn that the process died, before
+    /// requests that wait for the process fail.
     pub(super) fn on_loss_acknowledged(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        // One that has connected anew, or whose end was told already, is not over now.
+        // A process that has reconnected, or whose end was handled already, is not ended here.
         if cx.peers.jobs.client_mut(proc).is_some_and(|client| !client.give_up()) {
             return;
         }
         self.on_proc_over(cx, proc);
     }
 
-    /// Ends what a connection had under way.
+    /// Ends all requests of a connection.
     fn forget_doings_of(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
         self.gets.forget_by(cx, conn);
         self.events.forget_connection(cx, conn, proc);
@@ -148,7 +148,7 @@ impl Tables {
         Status::SUCCESS
     }
 
-    /// Nothing more comes from this process: whoever waits for it is told.
+    /// The process will do nothing more: requests that wait for it are answered.
     fn on_proc_over(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         self.groups.tell_of_end(cx, &mut self.events, proc);
         self.collectives.fail_of(cx, proc);

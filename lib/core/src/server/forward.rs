@@ -1,4 +1,5 @@
-//! What only the host can answer: it is told who asks, and its answer is the client's.
+//! Requests that only the host can answer: the host gets the request and the asker's identity, and its answer goes to the
+//! client.
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::{Answer, HostRequest};

@@ -1,4 +1,4 @@
-//! From bytes to requests: what a connection sends, as far as its sender reads the answers.
+//! From bytes to requests: decodes what a connection sends, as long as its sender reads the answers.
 
 use phalanx_spec::{Command, Status};
 use phalanx_wire::cmd::iof::Taken;
@@ -28,7 +28,7 @@ impl Tables {
         }
     }
 
-    /// Handles the messages that have arrived whole, as far as their sender reads the answers and others read what it pushes.
+    /// Handles complete messages, as long as the sender reads its answers and the data it pushed is being read.
     pub(super) fn read_frames(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         let can_go_on = |peer: &&mut Peer| !peer.is_full() && !peer.is_ahead();
         while let Some(peer) = cx.peers.conns.peer_mut(conn).filter(can_go_on) {
@@ -124,7 +124,7 @@ impl Tables {
         }
     }
 
-    /// Closes the connections of peers that have let too many bytes wait.
+    /// Closes the connections of peers with too many unread bytes.
     pub(super) fn give_up_overdue(&mut self, cx: &mut Cx<'_>) {
         while let Some(conn) = cx.peers.conns.take_overdue() {
             let why = format!("it does not read: more than {} bytes wait for it", limits::MAX_QUEUED);

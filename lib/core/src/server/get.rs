@@ -1,10 +1,10 @@
-//! Gets: values of a rank or a job, at once if they are here, else when they come.
+//! Gets: values of a rank or a job, answered at once if they are here, otherwise when they arrive.
 //!
-//! A get waits for one of three things: that a local rank commits, that it commits one key more, or that the host asks the
-//! server of a remote rank. Whatever changes one of them ([`Gets::retry_of`] and its kin) has it look again. Every
-//! waiter ends: by a value, its timeout, the end of who it waits for, or the host's answer. A rank's values are answered
-//! all together, since clients keep what they were told; what a connection was told already is left out (`told`). `look`
-//! finds them, `levels` those that belong to no rank, and `ahead` adds those of the ranks that will be asked for next.
+//! A get waits for one of three things: a local rank's commit, a commit with a certain key, or the host's answer from a
+//! remote rank's server. Every change to one of them ([`Gets::retry_of`] and its kin) retries the get. Every wait ends: by a
+//! value, a timeout, the end of the process it waits for, or the host's answer. An answer holds all values of a rank, since
+//! clients keep what they receive; values that the connection has already are left out (`told`). `look` finds values of
+//! ranks, `levels` those of jobs, nodes and apps, and `ahead` adds those of the ranks that will be asked for next.
 
 mod ahead;
 mod known;
@@ -62,9 +62,9 @@ pub(super) const ATTRIBUTES: &[&str] = &[
 pub(super) struct Gets {
     pending: BTreeMap<u64, Pending>,
     by_target: BTreeMap<ProcId, BTreeSet<u64>>,
-    /// What the host is looking for: a process, and the key that it must have.
+    /// What the host is looking for: a process, and the key required of it.
     asked: BTreeSet<(ProcId, Option<Key>)>,
-    /// Those that could be answered if their askers read faster.
+    /// Gets that could be answered if their connections read faster.
     postponed: BTreeMap<ConnId, BTreeMap<u64, bool>>,
     last: u64,
 }
@@ -75,16 +75,16 @@ struct Pending {
     target: ProcId,
     key: Option<Key>,
     info: Vec<Info>,
-    /// Anything new of the target will do.
+    /// Any new value of the target will do.
     partial: bool,
     waits: Waits,
     since: Time,
     timer: Option<TimerId>,
-    /// What it is told when its time is over.
+    /// The status when its time is up.
     overdue: Status,
 }
 
-/// Who wants the values, and in which form.
+/// The asker, and the form of the answer.
 #[derive(Clone, Debug)]
 enum Who {
     Get(Asker),
@@ -125,11 +125,11 @@ impl Gets {
                 deliver(cx, known, who, &target, Ok(data));
             }
             Look::Never(status) => deliver(cx, known, who, &target, Err(status)),
-            // Processes may have put it elsewhere; whether they have, their server can say at once.
+            // The value may have been put on another node, and that node's server can answer at once.
             Look::Wait(waits @ Waits::Host { .. }) if at_once && is_reserved(get.key.as_ref(), &get.info) => {
                 self.pend(cx, who, target, (get.key, get.info, false), waits);
             }
-            // Nobody but the asker could put it.
+            // Only the asker itself could put it.
             Look::Wait(_) if at_once || target == from.proc => {
                 deliver(cx, known, who, &target, Err(Status::ERR_NOT_FOUND));
             }
@@ -166,7 +166,7 @@ impl Gets {
         }
     }
 
-    /// The owner wants what a local process has committed, for another server.
+    /// The owner wants the committed values of a local process, for another server.
     pub(super) fn on_direct_modex(
         &mut self,
         cx: &mut Cx<'_>,
@@ -202,7 +202,7 @@ impl Gets {
         id
     }
 
-    /// Does what has to be done for the wait to end.
+    /// Starts what is needed for the wait to end.
     fn wait_for(&mut self, cx: &mut Cx<'_>, id: u64, waits: Waits) {
         let Some(pending) = self.pending.get_mut(&id) else { return };
         pending.waits = waits;
@@ -210,7 +210,7 @@ impl Gets {
             Waits::Commit => {}
             Waits::Key => {
                 if pending.timer.is_none() {
-                    // Another server's client may have more time.
+                    // A client of another server may have a longer limit.
                     pending.overdue = match pending.who {
                         Who::Owner(_) => Status::ERR_PARTIAL_SUCCESS,
                         Who::Get(_) | Who::Refresh(_) => Status::ERR_NOT_FOUND,
@@ -237,7 +237,7 @@ impl Gets {
         self.asked.remove(sought)
     }
 
-    /// The host has answered with what it knows of a process, which is stored, or not at all.
+    /// The host has answered about a process: its values are stored already, or it has none.
     pub(super) fn on_searched(
         &mut self,
         cx: &mut Cx<'_>,
@@ -251,15 +251,15 @@ impl Gets {
             let is_answered = waits_for_host && pending.required() == *key;
             match outcome {
                 Err(status) if is_answered => self.on_not_found(cx, known, id, status),
-                // The host is still looking for its key.
+                // The host is still looking for this get's key.
                 Err(_) if waits_for_host => {}
                 _ => self.retry(cx, known, id, is_answered),
             }
         }
     }
 
-    /// The host has looked in vain, for as long as the first who wanted this had told it, or as the other server waits for one key more. Each who waits has a
-    /// limit of its own.
+    /// The host found nothing within the limit of the first get that wanted this, or the other server is waiting for one more key. Each waiting get
+    /// has its own limit.
     fn on_not_found(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, status: Status) {
         let Some(pending) = self.pending.get(&id) else { return };
         let is_named = pending.waits == Waits::Host { named: true };
@@ -273,7 +273,7 @@ impl Gets {
         }
     }
 
-    /// A process has committed, or ended: whoever waits for it looks again.
+    /// A process has committed, or ended: retries the gets that wait for it.
     pub(super) fn retry_of(&mut self, cx: &mut Cx<'_>, known: &Known, proc: &ProcId) {
         for id in self.waiting_for(proc) {
             self.retry(cx, known, id, false);
@@ -283,7 +283,7 @@ impl Gets {
         }
     }
 
-    /// A job has become known.
+    /// A job was registered.
     pub(super) fn retry_of_nspace(&mut self, cx: &mut Cx<'_>, known: &Known, nspace: &Nspace) {
         for id in self.waiting_in(nspace) {
             self.retry(cx, known, id, false);
@@ -297,7 +297,7 @@ impl Gets {
         self.asked.retain(|(target, _)| target.nspace != *nspace);
     }
 
-    /// `answered`: the host has said all it knows.
+    /// `answered`: the host has sent all it knows.
     fn retry(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, answered: bool) {
         let Some(pending) = self.pending.get(&id) else { return };
         if let Some(conn) = pending.who.asker().map(|asker| asker.conn)
@@ -356,7 +356,7 @@ impl Gets {
         }
     }
 
-    /// Forgets the gets of a peer that has gone.
+    /// Drops the gets of a closed connection.
     pub(super) fn forget_by(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         let of_peer = |p: &Pending| p.who.asker().is_some_and(|asker| asker.conn == conn);
         let gone: Vec<u64> = self.pending.iter().filter(|(_, p)| of_peer(p)).map(|(id, _)| *id).collect();
@@ -403,7 +403,7 @@ impl Gets {
         }
     }
 
-    /// The asker was told before that its key is not there: the time since then counts.
+    /// The client has waited this long already: an earlier, partial answer lacked the key.
     fn has_waited(&mut self, cx: &mut Cx<'_>, id: u64, before: Duration) {
         let Some(pending) = self.pending.get_mut(&id) else { return };
         if pending.waits == Waits::Key && pending.overdue == Status::ERR_NOT_FOUND {
@@ -413,7 +413,8 @@ impl Gets {
         }
     }
 
-    /// Ends a get whose key is not there, with what else is new of the process, since others may wait behind it.
+    /// Ends a get whose key is missing, with the other new values of the process, since gets inside the client may wait for
+    /// those.
     fn end_without_key(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, status: Status) {
         let is_for_others = self.pending.get(&id).is_some_and(|pending| {
             pending.is_plain() && pending.key.as_ref().is_some_and(|key| !key.is_reserved())
@@ -424,7 +425,7 @@ impl Gets {
             {
                 let (asker, target) = (asker.clone(), target.clone());
                 let status = match (status, partial) {
-                    // Others of theirs look for their values only then.
+                    // Only then do the client's other gets look for their values.
                     (Status::ERR_NOT_FOUND, false) => Status::SUCCESS,
                     _ => status,
                 };
@@ -435,7 +436,7 @@ impl Gets {
         }
     }
 
-    /// The peer has read some of what waited for it.
+    /// The peer has read some of its queued bytes: answers postponed gets.
     pub(super) fn go_on_with(&mut self, cx: &mut Cx<'_>, known: &Known, conn: ConnId) {
         while cx.peers.conns.peer(conn).is_some_and(|peer| !Peer::is_full(peer))
             && let Some(postponed) = self.postponed.get_mut(&conn)
@@ -469,7 +470,7 @@ impl Gets {
 }
 
 impl Pending {
-    /// The key by which the host finds out whether the values that are wanted are there.
+    /// The key by which the host checks whether the wanted values are there.
     fn required(&self) -> Option<Key> {
         let key = self.key.as_ref()?;
         let waits_for_any = !qualifiers(&self.info).is_empty() && !key.is_reserved();
@@ -525,7 +526,7 @@ fn deliver(
     }
 }
 
-/// Tells of a process what is new.
+/// Sends the new values of a process.
 fn deliver_news(cx: &mut Cx<'_>, asker: &Asker, target: &ProcId, status: Status) {
     let told = told_values(cx.peers, asker, target, &[]).unwrap_or_default();
     let values = cx.peers.jobs.client(target).map(|client| match told {
@@ -537,7 +538,7 @@ fn deliver_news(cx: &mut Cx<'_>, asker: &Asker, target: &ProcId, status: Status)
     cx.reply(asker, |dialect| Reply { status, data }.encode(dialect));
 }
 
-/// Whether it is a key of the standard's that is wanted with qualifiers: hosts give those without.
+/// Whether the key is one of the standard's that is wanted with qualifiers: hosts provide those without.
 fn is_reserved(key: Option<&Key>, info: &[Info]) -> bool {
     key.is_some_and(Key::is_reserved) && !qualifiers(info).is_empty() && !info.is_set(keys::OPTIONAL)
 }

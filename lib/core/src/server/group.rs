@@ -1,8 +1,7 @@
-//! Process groups: construct and destruct are collectives, leaving is one member's word. Join and invite are events.
+//! Process groups: construct and destruct are collectives, leave is a request of one member. Join and invite are events.
 //!
-//! The host agrees on membership and context ids across nodes. The server remembers the members of each group, since
-//! clients of 4.2 name only the group when they destruct it. Groups of one name whose members are others have nothing to do with each other: of these, a process
-//! means its own.
+//! The host agrees on membership and context ids across nodes. The server remembers the members of each group, since clients of 4.2 name only the
+//! group when they destruct it. Groups with the same name and different members are independent: a process means the one it is in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +37,7 @@ pub(super) struct Groups {
 #[derive(Debug)]
 struct Group {
     members: Vec<ProcId>,
-    /// They want to hear when one of them ends (`PMIX_GROUP_NOTIFY_TERMINATION`).
+    /// The members want to be notified when one of them ends (`PMIX_GROUP_NOTIFY_TERMINATION`).
     is_watched: bool,
 }
 
@@ -67,7 +66,7 @@ impl Groups {
         self.all().any(|(_, group)| group.members.iter().all(|member| member.nspace == *nspace))
     }
 
-    /// The members of the group of this name that the process is in.
+    /// The members of the group of this name that contains the process.
     pub(super) fn members(&self, id: &str, of: &ProcId) -> Option<&[ProcId]> {
         self.group_of(id, of).map(|group| &*group.members)
     }
@@ -76,7 +75,7 @@ impl Groups {
         self.by_name.get(id)?.iter().find(|group| group.includes(proc))
     }
 
-    /// A process is in one group of a name: this one takes the place of those of its members.
+    /// A process is in at most one group of a name: this one replaces groups that share members with it.
     fn keep(&mut self, id: String, group: Group) {
         self.drop_met(&id, &group.members);
         self.by_name.entry(id).or_default().push(group);
@@ -91,7 +90,7 @@ impl Groups {
         }
     }
 
-    /// The id that a group is to be constructed under; it is answered here if it may not.
+    /// The id of a group to be constructed; an invalid request is answered here.
     pub(super) fn id_for(&self, cx: &mut Cx<'_>, from: &Asker, construct: &Construct) -> Option<String> {
         let Some(id) = name(&construct.id) else {
             cx.answer(from, Status::ERR_BAD_PARAM);
@@ -165,7 +164,7 @@ impl Groups {
             }
             (reply, _) => {
                 let status = match as_failure(reply.status()) {
-                    // Members elsewhere have ended.
+                    // Members on other nodes have ended.
                     Status::ERR_PROC_ABORTED | Status::ERR_LOST_CONNECTION
                         if collective.signature.kind == Kind::GroupConstruct =>
                     {
@@ -185,7 +184,7 @@ impl Groups {
         self.form(cx, describer, (group, is_watched), formed, collective.latest_first());
     }
 
-    /// Keeps who the members are, and tells those who have asked.
+    /// Stores the members and answers the participants.
     fn form<'a>(
         &mut self,
         cx: &mut Cx<'_>,
@@ -203,7 +202,7 @@ impl Groups {
             let (members, info) = (members.clone(), info.clone());
             let jobs = jobs.iter().filter(|job| job.nspace != asker.proc.nspace).cloned().collect();
             let reply = ConstructReply { status: Status::SUCCESS, members, context_id, info, jobs };
-            // As with the names of files: who says that it reads them is a library of ours.
+            // As with collected files: only our library declares that it reads files.
             match cx.peers.conns.peer(asker.conn).is_some_and(|peer| peer.reads_files()) {
                 true => cx.reply(asker, |dialect| WholeReply(reply).encode(dialect)),
                 false => cx.reply(asker, |dialect| reply.encode(dialect)),
@@ -211,7 +210,7 @@ impl Groups {
         }
     }
 
-    /// A process has ended: the members of its groups hear of it where they want to.
+    /// A process has ended: notifies the members of its watched groups.
     pub(super) fn tell_of_end(&self, cx: &mut Cx<'_>, events: &mut Events, proc: &ProcId) {
         for (id, group) in self.all().filter(|(_, group)| group.is_watched && group.includes(proc)) {
             let others = group.members.iter().filter(|member| *member != proc).cloned().collect();
@@ -219,7 +218,7 @@ impl Groups {
         }
     }
 
-    /// The others are told by an event; they need not agree.
+    /// The other members are notified by an event; they need not agree.
     pub(super) fn on_leave(&mut self, cx: &mut Cx<'_>, events: &mut Events, from: &Asker, leave: &Leave) {
         let Some(id) = name(&leave.id) else { return cx.answer(from, Status::ERR_BAD_PARAM) };
         let Some(others) = self.take_out(&cx.peers.jobs, &id, &from.proc) else {
@@ -236,7 +235,7 @@ impl Groups {
         events.raise(cx, &event, Raiser::Source, Then::Nothing);
     }
 
-    /// What an event says of groups.
+    /// Updates the groups from an event.
     pub(super) fn learn(&mut self, jobs: &Jobs, event: &Event) {
         match event.code {
             Status::GROUP_CONSTRUCT_COMPLETE => self.learn_group(event),
@@ -245,20 +244,21 @@ impl Groups {
         }
     }
 
-    /// A member elsewhere has left, or one of a library that says so by an event alone. Each speaks for itself only.
+    /// A member on another node has left, or one whose library reports this by an event alone. A process can only report its
+    /// own leave.
     fn learn_who_left(&mut self, jobs: &Jobs, event: &Event) {
         if let Some(id) = event.info.find(keys::GROUP_ID).and_then(Value::as_text).and_then(name) {
             self.take_out(jobs, &id, &event.source);
         }
     }
 
-    /// Who is left. None: it is no member.
+    /// Removes a member and returns the remaining ones; `None` if it is not a member.
     fn take_out(&mut self, jobs: &Jobs, id: &str, proc: &ProcId) -> Option<Vec<ProcId>> {
         let group = self.by_name.get_mut(id)?.iter_mut().find(|group| group.includes(proc))?;
         let members = &mut group.members;
         let at = members.iter().position(|member| member.covers(proc))?;
         let member = members.swap_remove(at);
-        // Who was a member as one of a whole job leaves all the others of it.
+        // The member was listed by its whole job: the job's other ranks remain.
         if member != *proc {
             let size = jobs.get(&proc.nspace).map_or(0, |job| job.size());
             let ranks = (0u32..).take(size).map(Rank).filter(|rank| *rank != proc.rank);
@@ -268,7 +268,7 @@ impl Groups {
         Some(members.clone())
     }
 
-    /// A leader says who has followed its invitation. Nobody but a member can say so of a group that is there.
+    /// A leader reports which processes accepted its invitation. Only a member can change an existing group.
     fn learn_group(&mut self, event: &Event) {
         let Some(id) = event.info.find(keys::GROUP_ID).and_then(Value::as_text).and_then(name) else {
             return;
@@ -291,7 +291,7 @@ impl Groups {
     }
 }
 
-/// A local process wants a group that either all its members on this node construct together, or that grows while it forms.
+/// A local process constructs a group: either all local members take part, or the group grows while it forms.
 pub(super) fn on_construct(
     cx: &mut Cx<'_>,
     collectives: &mut Collectives,
@@ -306,7 +306,7 @@ pub(super) fn on_construct(
     collectives.enter(cx, from, signature, construct.info);
 }
 
-/// The group grows while it forms: only the host hears of all, and knows when the last has come.
+/// The group grows while it forms: only the host gets all requests and knows when the last member has arrived.
 fn assemble(cx: &mut Cx<'_>, to: Asker, id: String, construct: Construct) {
     let Construct { procs, info, .. } = construct;
     let is_watched = info.is_set(keys::GROUP_NOTIFY_TERMINATION);
@@ -324,7 +324,7 @@ pub(super) fn on_gathered(cx: &mut Cx<'_>, collectives: &Collectives, id: u64) {
         let lost: Vec<ProcId> = collective.lost.iter().cloned().collect();
         info.push(Info::new(LOST_MEMBERS, as_array(&lost)));
     }
-    // That the group wants it, whose members want to hear of ends, the host has forgotten.
+    // The host no longer remembers that this group asked for failure notices.
     if collective.goes_on_without_the_dead() && !info.is_set(keys::GROUP_FT_COLLECTIVE) {
         info.push(Info::new(keys::GROUP_FT_COLLECTIVE, true));
     }
@@ -340,7 +340,7 @@ pub(super) fn report_failure(cx: &mut Cx<'_>, signature: &Signature, status: Sta
     cx.ask(None, op, Then::Nothing);
 }
 
-/// The others hear that a member has ended.
+/// Notifies the other members that a member has ended.
 pub(super) fn announce_failure(
     cx: &mut Cx<'_>,
     events: &mut Events,
@@ -365,7 +365,7 @@ fn host_op(signature: &Signature, procs: Vec<ProcId>, info: Vec<Info>) -> HostOp
     }
 }
 
-/// Hosts look for one list of those whom the members add.
+/// Hosts expect the added members of all participants in one list.
 fn with_added_together(mut info: Vec<Info>) -> Vec<Info> {
     let lists: Vec<Info> = info.extract_if(.., |one| one.key == keys::GROUP_ADD_MEMBERS).collect();
     let added: BTreeSet<ProcId> = lists.iter().flat_map(|list| procs_of(&list.value)).collect();

@@ -1,7 +1,7 @@
-//! What the host has been asked, and what its answer is for.
+//! Requests to the host, and what their answers are for.
 //!
-//! Every upcall is a row that says who waits for it; a second answer, or one that nobody asked for, finds no row and is
-//! ignored. What is done with the answer is in `answers`. An asker who has gone meanwhile gets nothing, but the answer is still used (data is stored, registrations end).
+//! Every upcall has a row with the request that waits for it; a second answer, or an unrequested one, finds no row and is ignored. `answers` handles
+//! the answers. If the asker has gone meanwhile, the answer is still used (data is stored, registrations end).
 
 use std::collections::BTreeMap;
 
@@ -40,14 +40,14 @@ pub(super) enum Then {
     Answer(Asker),
     /// A status and infos.
     AnswerInfos(Asker),
-    /// `unless_known`: what is answered if the host knows no monitoring.
+    /// `unless_known`: the answer if the host does not support monitoring.
     AnswerCancel {
         to: Asker,
         unless_known: Status,
     },
     AnswerCredential(Asker),
     AnswerLookup(Asker),
-    /// `wishes`: how the reader wants to have what it gets.
+    /// `wishes`: the directives for the form of the output.
     AnswerPull {
         to: Asker,
         handle: u64,
@@ -61,7 +61,7 @@ pub(super) enum Then {
         to: Asker,
         handle: u64,
     },
-    /// `order`: the keys that were asked for.
+    /// `order`: the keys of the request.
     AnswerQuery {
         to: Asker,
         order: Vec<Text>,
@@ -74,7 +74,7 @@ pub(super) enum Then {
     },
     AdmitClients(ProcId),
     AdmitTool(ConnId),
-    /// `is_watched`: its members want to hear when one of them ends.
+    /// `is_watched`: the members want to be notified when one of them ends.
     Assembled {
         to: Asker,
         id: String,
@@ -84,7 +84,7 @@ pub(super) enum Then {
     DirectModex(ProcId, Option<Key>),
     Finalize(Asker),
     Lost(ProcId),
-    /// Whether the host ends the collective, whose time is up.
+    /// Whether the host ends the collective that timed out.
     Overdue(u64),
     RegisterEvents(Asker),
 }
@@ -95,7 +95,8 @@ impl Upcalls {
         self.open.retain(|_, open| !open.is_for_any_of(nspace));
     }
 
-    /// `functions`: what this server honours itself; the host is told which required directives need nothing more from it.
+    /// `functions`: what this server honours itself; the host is informed which required directives need nothing more from
+    /// it.
     pub(super) fn new(functions: &'static [Honoured]) -> Upcalls {
         Upcalls { functions, open: BTreeMap::new(), last: 0 }
     }
@@ -115,13 +116,13 @@ impl Upcalls {
         (HostCall::new(self.last), op)
     }
 
-    /// The number of the call whose answer a collective waits for.
+    /// The number of the upcall that a collective waits for.
     pub(super) fn of_collective(&self, id: u64) -> Option<u64> {
         let is_its = |open: &Open| matches!(open.then, Then::Collective(of) if of == id);
         self.open.iter().find(|(_, open)| is_its(open)).map(|(number, _)| *number)
     }
 
-    /// The host answers; `None` if nobody waits for that.
+    /// The host answers; `None` if no request waits for that.
     pub(super) fn close(&mut self, number: u64) -> Option<Then> {
         self.open.remove(&number).map(|open| open.then)
     }
@@ -139,7 +140,7 @@ impl Upcalls {
         }
     }
 
-    /// What clients wait for at the host; collectives and gets explain themselves.
+    /// Requests that wait for the host; collectives and gets explain themselves.
     pub(super) fn explain(&self, waiting: &mut Vec<Waiting>) {
         for open in self.open.values() {
             if matches!(
@@ -170,7 +171,7 @@ impl Upcalls {
 }
 
 impl Open {
-    /// Whether all that comes of it is an answer to a process of this job.
+    /// Whether the answer serves only a process of this job.
     fn is_for_any_of(&self, nspace: &Nspace) -> bool {
         match &self.then {
             Then::Answer(to)
@@ -190,7 +191,7 @@ impl Upcalls {
     }
 }
 
-/// The status of an answer that is of the wrong kind: success would promise data that is not there.
+/// The status for an answer of the wrong kind: success would promise data that is missing.
 pub(super) fn as_failure(status: Status) -> Status {
     if status.is_success() { Status::ERR_SERVER_FAILED_REQUEST } else { status }
 }

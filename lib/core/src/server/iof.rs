@@ -1,8 +1,7 @@
-//! Forwarded output and input: who pulled which streams, and what the host was asked for on their behalf.
+//! Forwarding of output and input: pulled streams, and the host's registrations for them.
 //!
 //! Output of ranks comes from the host, which knows where the ranks are; input goes to it. A pull that lies within an earlier
-//! one is served by what the host sends already; any other becomes a registration of its own with the host. Bytes on their
-//! way to a peer are in `lanes`.
+//! one shares that one's registration; any other registers with the host anew. Bytes on their way to a peer are in `lanes`.
 
 mod format;
 mod lane;
@@ -36,7 +35,7 @@ use pulls::{Pulled, Pulls};
 pub(super) struct Streams {
     pulls: Pulls,
     last: u64,
-    /// What the host sends, by the number of the pull that it was asked for.
+    /// Output that the host sends, by the number of the pull that asked for it.
     feeds: BTreeMap<u64, Feed>,
     lanes: Lanes,
 }
@@ -49,9 +48,9 @@ struct Feed {
     channels: IofChannel,
     copy: bool,
     accepted: bool,
-    /// How many pulls it serves.
+    /// Number of pulls served.
     users: usize,
-    /// What was said of the output when its job was started.
+    /// The style given when the output's job was started.
     style: Vec<Info>,
 }
 
@@ -63,12 +62,12 @@ impl Streams {
         }
         let Pull { sources, mut directives, channels, handle } = pull;
         let copy = directives.is_set(keys::IOF_COPY);
-        // Nobody else needs what the reader of a copy has not taken, nor waits for it.
+        // No other reader needs what the reader of a copy has not taken, and the source does not wait for it.
         let instead = !copy || directives.is_set(keys::IOF_REDIRECT);
         let tells = instead && directives.is_set(TELLS_TAKEN);
         directives.retain(|info| info.key != *TELLS_TAKEN);
         let by = from.proc.clone();
-        // Who wants what was written before has to ask the host for it.
+        // Only the host has earlier output.
         let backlog = directives.find(keys::IOF_CACHE_SIZE).is_some();
         let serving = self.feeds.iter().find(|(_, feed)| {
             !backlog && feed.accepted && feed.copy == copy && feed.covers(&sources, channels)
@@ -109,7 +108,7 @@ impl Streams {
         if let Some(pulled) = self.pulls.get_mut(&number) {
             pulled.feed = Some(number);
         }
-        // The host may have output on its way before it says what was said of the job.
+        // The host may send output before its answer gives the job's style.
         self.format(&cx.config.output, number, &[], &directives);
         let wishes = directives.clone();
         directives.extend(from.identity());
@@ -146,7 +145,7 @@ impl Streams {
         reply: HostReply,
     ) {
         let status = reply.status();
-        // The host need not say more than that it has done it already.
+        // The host may answer only that it has done it already.
         let accepted = status.is_success() || status == Status::OPERATION_SUCCEEDED;
         let status = if accepted { Status::SUCCESS } else { status };
         let mut style = Vec::new();
@@ -171,17 +170,17 @@ impl Streams {
         cx.reply(to, |dialect| PullReply { status, handle, style }.encode(dialect));
     }
 
-    /// A tool gets what the server itself prints without asking.
+    /// Gives a tool what the server itself prints, without asking the host.
     pub(super) fn pull_for_tool(&mut self, cx: &Cx<'_>, conn: ConnId) {
         self.pull_unasked(&cx.peers.conns, conn, cx.config.identity.clone());
     }
 
-    /// A tool gets the output of what it spawned without asking; whether there is any was settled with the host.
+    /// Gives a tool the output of the job it spawned; the host has settled already whether there is any.
     pub(super) fn pull_for_parent(&mut self, conns: &Connections, conn: ConnId, child: &Nspace) {
         self.pull_unasked(conns, conn, ProcId::all(child));
     }
 
-    /// The host gives a tool the output of a job that it has not spawned itself, but a job of its.
+    /// Gives a tool the output of a job that was spawned by one of its own jobs.
     fn pull_for_forebear(&mut self, conns: &Connections, to: &OutputTo, source: &ProcId) {
         let OutputTo::Parent(tool) = to else { return };
         let has_it = |pulled: &Pulled| {
@@ -228,7 +227,7 @@ impl Streams {
         let last = feed.and_then(|number| self.feeds.get(&number)).is_some_and(|feed| feed.users == 1);
         match feed.filter(|_| last) {
             Some(number) => {
-                // What the host has for it comes before the answer.
+                // Output that the host still has for the pull comes before the answer.
                 pulled.stopping = true;
                 let proc = from.proc.clone();
                 let op = HostOp::IofStop(PullEnded {
@@ -257,7 +256,7 @@ impl Streams {
         self.end_pull(cx, to, handle, status);
     }
 
-    /// Nothing is entered for the pull any more; its end is answered behind what was.
+    /// The pull takes no more output; its end is answered after what it has.
     fn end_pull(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
         self.undress(cx, handle);
         if let Some(pulled) = self.pulls.get_mut(&handle) {
@@ -268,7 +267,7 @@ impl Streams {
         self.lanes.say_farewell(cx, &mut self.pulls, to, handle, status);
     }
 
-    /// `true`: nobody is left who wants this feed.
+    /// True if no pull uses this feed any more.
     fn leave_feed(&mut self, number: Option<u64>) -> bool {
         let Some((number, feed)) = number.and_then(|number| Some((number, self.feeds.get_mut(&number)?)))
         else {
@@ -293,7 +292,7 @@ impl Streams {
             }
             let Some(handle) = pulled.feed else { continue };
             let by = self.feeds.get(&handle).map(|feed| feed.by.clone());
-            // One that is being stopped was ended with the host before.
+            // A pull that is being stopped was ended with the host already.
             if self.leave_feed(Some(handle)) && !pulled.stopping {
                 let (from, directives) = (by.unwrap_or(pulled.by), Vec::new());
                 let op = HostOp::IofStop(PullEnded { from, handle, directives, died: true });
@@ -312,7 +311,7 @@ impl Streams {
         cx.ask(Some(&proc), op, Then::AnswerPush { to: from, bytes });
     }
 
-    /// The readers have taken it, or take nothing.
+    /// The readers have taken the input, or refuse it.
     pub(super) fn on_push_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, bytes: usize, status: Status) {
         if let Some(peer) = cx.peers.conns.peer_mut(to.conn) {
             peer.note_push_taken(bytes);
@@ -320,7 +319,7 @@ impl Streams {
         cx.answer(to, status);
     }
 
-    /// The host has output of a process. The call is answered when it has left, or at once if nobody wants it.
+    /// The host has output of a process. The call is answered when the bytes have left, or at once if no reader wants them.
     #[expect(clippy::too_many_arguments, reason = "the call has as many")]
     pub(super) fn on_output(
         &mut self,
@@ -339,7 +338,7 @@ impl Streams {
             return cx.give(id, result);
         }
         let waits = |pull: &&u64| self.pulls.get(pull).is_some_and(|pulled| pulled.drops.is_none());
-        // One more than there are, so that nothing ends before all have it.
+        // One more than there are readers, so that the call does not end before all have the output.
         let waiting = readers.iter().filter(waits).count() + 1;
         let reached = waiting <= readers.len();
         self.lanes.begin(id, waiting, reached);
@@ -358,7 +357,7 @@ impl Streams {
         self.lanes.delivered(cx, id, Left::Nothing);
     }
 
-    /// Settles how a pull is to have its output.
+    /// Settles the format of a pull's output.
     fn format(&mut self, output: &[Info], pull: u64, of_job: &[Info], wishes: &[Info]) {
         if wishes.is_set(DRESSED) {
             return;
@@ -368,7 +367,7 @@ impl Streams {
         }
     }
 
-    /// Output for a reader that has it dressed.
+    /// Output for a reader that wants it formatted.
     fn hand_to_dress(
         &mut self,
         cx: &mut Cx<'_>,
@@ -399,7 +398,7 @@ impl Streams {
         self.lanes.enter_over(cx, &mut self.pulls, pull, over);
     }
 
-    /// The pull is about to end: its host does not wait for lines any more.
+    /// The pull is about to end: the host does not wait for partial lines any more.
     fn wait_for_no_line(&mut self, cx: &mut Cx<'_>, pull: u64) {
         let Some(format) = self.pulls.get_mut(&pull).and_then(|pulled| pulled.format.as_mut()) else {
             return;
@@ -421,7 +420,7 @@ impl Streams {
         self.lanes.enter_over(cx, &mut self.pulls, pull, over);
     }
 
-    /// The pull ends: it gets what was held.
+    /// The pull ends: its reader gets the text that was held back.
     fn undress(&mut self, cx: &mut Cx<'_>, pull: u64) {
         let now = moment(cx);
         let Some(mut format) = self.pulls.get_mut(&pull).and_then(|pulled| pulled.format.take()) else {
@@ -439,12 +438,12 @@ impl Streams {
         }
     }
 
-    /// The transport has room, or has at least taken something.
+    /// The transport has room, or has taken some bytes.
     pub(super) fn on_lane_moved(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         self.lanes.on_moved(cx, &mut self.pulls, conn);
     }
 
-    /// A reader says what its program has taken.
+    /// A reader reports how much its program has taken.
     pub(super) fn on_taken(&mut self, cx: &mut Cx<'_>, conn: ConnId, taken: &Taken) {
         self.lanes.on_taken(cx, conn, taken);
     }
@@ -477,7 +476,7 @@ impl Feed {
     }
 }
 
-/// What a reader that gives the output its form itself has to know.
+/// The style, for a reader that formats the output itself.
 fn style_to_tell(cx: &Cx<'_>, of_job: &[Info], wishes: &[Info]) -> Vec<Info> {
     match wishes.is_set(DRESSED) {
         true => default_style(cx.config).chain(honoured(of_job).cloned()).collect(),
@@ -485,7 +484,7 @@ fn style_to_tell(cx: &Cx<'_>, of_job: &[Info], wishes: &[Info]) -> Vec<Info> {
     }
 }
 
-/// What was said of all output when the server was started.
+/// The style set for all output when the server was started.
 pub(super) fn default_style(config: &ServerConfig) -> impl Iterator<Item = Info> {
     honoured(&config.output).cloned()
 }

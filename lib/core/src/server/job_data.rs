@@ -1,8 +1,8 @@
-//! What a process is told of a job: keys and values made from the table that the host registered.
+//! Job data of a process: keys and values made from the table that the host registered.
 //!
 //! Levels are kept apart as OpenPMIx's hash store wants them: session, node and app values inside arrays, values of single
-//! ranks with their rank, the rest loose. Types are those that MPI libraries read (`pmix.job.size` only as UINT32). What the
-//! host states itself wins over what follows from the processes.
+//! ranks with their rank, the rest loose. Types are those that MPI libraries read (`pmix.job.size` only as UINT32). Values
+//! stated by the host override values derived from the processes.
 //!
 //! That store takes the name of a node and the number of an app out of their arrays and then finds them no more; it finds
 //! them as loose values, which it takes for those of the reader's own node and of the only app.
@@ -27,7 +27,7 @@ use super::topology::NodeTopology;
 use super::turn::Cx;
 use crate::job::JobNode;
 
-/// With what a job is described besides what its host has registered.
+/// What describes a job besides the values its host registered.
 #[derive(Debug)]
 pub(super) struct Describer {
     /// The server's own name.
@@ -79,8 +79,8 @@ impl Default for Keys {
     }
 }
 
-/// What ranks know of themselves, and of others only when they ask. Clients search the list of all keys that there are for
-/// every value that they are told: with many ranks that is most of what PMIx_Init costs them.
+/// Values that a rank gets about itself at once, and about other ranks only on request. For each value it receives, a client
+/// searches the list of all known keys: with many ranks that is most of the cost of PMIx_Init.
 const OWN: [&str; 6] =
     [keys::RANK, keys::PACKAGE_RANK, keys::REINCARNATION, keys::SPAWNED, keys::PARENT_ID, keys::PROCDIR];
 
@@ -90,7 +90,7 @@ impl Describer {
         Describer { server, keys: Keys::default(), resources: Resources::default(), topology }
     }
 
-    /// What every process of this job starts with; each has its [`own_data`](Describer::own_data) besides.
+    /// The data that every process of this job starts with; each also gets its [`own_data`](Describer::own_data).
     pub(super) fn shared_data(&self, job: &Job) -> JobData {
         let mut data = self.job_data(job);
         for (_, values) in &mut data.procs {
@@ -99,7 +99,7 @@ impl Describer {
         data
     }
 
-    /// What only the rank itself is told.
+    /// Data that only the rank itself gets.
     pub(super) fn own_data(&self, job: &Job, rank: Rank) -> Vec<Kval> {
         self.proc_values(job, rank).into_iter().filter(is_own).collect()
     }
@@ -118,7 +118,7 @@ impl Describer {
         JobData { nspace: job.info().nspace.clone(), values: self.job_values(job), procs }
     }
 
-    /// For a process that no job holds: a tool is alone in its namespace.
+    /// For a process without a job: a tool is alone in its namespace.
     pub(super) fn lone_job_data(&self, nspace: &Nspace) -> JobData {
         let mut values = vec![
             Kval::new(keys::NSPACE, nspace.as_str()),
@@ -131,7 +131,7 @@ impl Describer {
         JobData { nspace: nspace.clone(), values, procs: Vec::new() }
     }
 
-    /// The same for a process of another job, as the answer to a get holds it: ranks as arrays.
+    /// The same for a process of another job, in the form of an answer to a get: ranks as arrays.
     pub(super) fn job_as_owner(&self, job: &Job) -> OwnerData {
         let data = self.job_data(job);
         let mut values = data.values;
@@ -171,7 +171,7 @@ impl Describer {
         values
     }
 
-    /// Values of our own node, and of the only app, that are not found in their arrays.
+    /// Values of our own node, and of the only app, that clients do not find in the arrays.
     fn own_values(&self, job: &Job) -> Vec<Kval> {
         let mut values = Vec::new();
         if let Some(node) = job.own_node() {
@@ -206,7 +206,7 @@ impl Describer {
         values
     }
 
-    /// What this server's host has stated of the job, whichever level it stands on.
+    /// The identity of this server.
     fn server_values(&self) -> [Kval; 2] {
         let me = &self.server;
         [Kval::new(keys::SERVER_NSPACE, me.nspace.as_str()), Kval::new(keys::SERVER_RANK, me.rank)]
@@ -258,7 +258,7 @@ impl Describer {
             kval(&keys.reincarnation, proc.reincarnation.into()),
             kval(&keys.spawned, stated(job, phalanx_spec::keys::SPAWNED).is_some_and(|v| v.is_true()).into()),
         ];
-        // Clients do not look for it at the job: whoever asks whether it was spawned asks this of its own rank.
+        // Clients look for it at their own rank, not at the job.
         if let Some(parent) = stated(job, phalanx_spec::keys::PARENT_ID) {
             values.push(kval(&keys.parent, parent.clone()));
         }
@@ -307,14 +307,14 @@ pub(super) fn name_of(node: &JobNode) -> NodeName {
     NodeName { host: Some(node.name.to_string()), id: Some(node.id) }
 }
 
-/// Where the job's files are on this node, on whichever level the host has said so.
+/// The job's directories on this node, from whichever level the host stated them on.
 fn own_directories(job: &Job) -> impl Iterator<Item = Kval> {
     [keys::TMPDIR, keys::NSDIR]
         .into_iter()
         .filter_map(|key| stated(job, key).map(|value| Kval { key: Key::of(key), value: value.clone() }))
 }
 
-/// What the host has stated of our own node, of the job or of its session.
+/// A value that the host stated for our own node, the job or its session.
 fn stated<'a>(job: &'a Job, key: &str) -> Option<&'a Value> {
     let of_node = job.own_node().into_iter().flat_map(|node| &node.values);
     let all = of_node.chain(job.info().job.iter()).chain(job.info().session.iter());
@@ -339,7 +339,7 @@ fn maps(job: &Job, by_node: &[Vec<Rank>]) -> Vec<Kval> {
 
 /// `pmix.ssn.arr`, its id first.
 pub(super) fn session_array(job: &Job) -> Kval {
-    // The number of all bits set is what others send for a session that nobody numbered.
+    // OpenPMIx sends all bits set for a session without a number.
     let size = count(job.size());
     let mut values = vec![
         Kval::new(keys::SESSION_ID, u32::MAX),
@@ -371,7 +371,7 @@ pub(super) fn ranks(job: &Job) -> impl Iterator<Item = Rank> + use<> {
     (0..count(job.size())).map(Rank)
 }
 
-/// Puts `stated` over `values`: same keys are replaced, others follow.
+/// Puts `stated` over `values`: equal keys are replaced, others are added.
 fn overlay(values: &mut Vec<Kval>, stated: &[Kval]) {
     for kval in stated {
         match values.iter_mut().find(|v| v.key == kval.key) {

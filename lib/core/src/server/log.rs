@@ -1,4 +1,4 @@
-//! Log: hand something to one of the host's log channels.
+//! Log: hand data to one of the host's log channels.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::log::Log;

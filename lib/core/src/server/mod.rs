@@ -1,12 +1,12 @@
-//! The server role: what happens to everything that clients and tools send, that the host answers, and that the owner calls.
+//! The server role: handles everything that clients and tools send, that the host answers, and that the owner calls.
 //!
-//! This file owns the [`Server`] and its tables. Each verb's file owns its table, or none, and is handed what it needs: its
-//! table, and a `Cx` with the time, the peers, and where outputs and requests to the host go. No such file knows the others; what
-//! one verb means for another is joined here: in `frames`, `requests`, `calls`, `answers` and `finalize`. `cargo xtask sources`
-//! checks that no file but these has all tables, and that the files import each other without a circle.
+//! This file owns the [`Server`] and its tables. Each verb's file owns at most one table, and is handed what it needs: that
+//! table, and a `Cx` with the time, the peers, and where outputs and requests to the host go. No such file knows the others;
+//! their interactions are joined in `frames`, `requests`, `calls`, `answers` and `finalize`. `cargo xtask sources` checks that no
+//! file but these has all tables, and that the files import each other without a circle.
 //!
 //! Nothing here reads a clock or touches a socket, and no peer can make it panic or hold more than `limits` allows. Requests that
-//! the server cannot answer go to the host as [`HostOp`](crate::HostOp)s; `answers` takes the answers back to who asked.
+//! the server cannot answer go to the host as [`HostOp`](crate::HostOp)s; `answers` passes the answers back to the askers.
 
 mod abort;
 mod accept;
@@ -126,19 +126,19 @@ impl Server {
         }
     }
 
-    /// The machine of a library that honours some attributes itself.
+    /// Adds the attributes that the library around the server honours itself.
     pub fn within(mut self, outer: &'static OuterSupport) -> Server {
         self.tables.outer = outer;
         self
     }
 
-    /// Lets the process in that this server runs in.
+    /// Admits the process that this server runs in.
     pub(crate) fn attach_own(&mut self, gid: u32, dialect: Dialect) {
         let (proc, uid) = (self.config.identity.clone(), self.config.owner_uid);
         self.peers.conns.insert(OWN, Peer::new(proc, uid, gid, PeerKind::Own, dialect, Time::default()));
     }
 
-    /// Everything that has not ended: gets, collectives, and what the host has been asked.
+    /// Everything pending: gets, collectives, and requests to the host.
     pub fn explain(&self) -> Vec<Waiting> {
         self.tables.explain(&self.peers, &self.upcalls)
     }

@@ -1,7 +1,7 @@
-//! What processes of other nodes have committed, and the blobs in which servers tell each other of it.
+//! Committed values of processes on other nodes, and the blobs in which servers exchange them.
 //!
-//! In our own form a blob is one packed byte object per process: who, then key and value pairs. Blobs of several servers are
-//! simply put behind each other. They are kept as they came: of a job of a million ranks a node's processes ask for few.
+//! In our own form a blob is one packed byte object per process: its name, then key and value pairs. Blobs of several
+//! servers are concatenated. They are kept packed, because a node's processes ask for few of a job's ranks.
 
 mod openpmix;
 
@@ -17,7 +17,7 @@ use super::registry::Jobs;
 use super::values::Values;
 use openpmix::Positions;
 
-/// How servers pack for each other: what they keep are blocks of the files that clients read.
+/// The format between servers: stored blocks are blocks of the files that clients read.
 const FORMAT: Format = collected::FORMAT;
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Modex {
         Modex { form, jobs: BTreeMap::new() }
     }
 
-    /// What these local processes have committed for others, for a fence of the `participants`.
+    /// The remote values that these local processes committed, for a fence of the `participants`.
     pub(super) fn contribution<'a>(
         &self,
         jobs: &Jobs,
@@ -72,7 +72,7 @@ impl Modex {
         }
     }
 
-    /// What one local process has committed for others.
+    /// The remote values that one local process committed.
     pub(super) fn contribution_of(&self, jobs: &Jobs, proc: &ProcId) -> Blob {
         let Some(client) = jobs.client(proc) else { return Blob::default() };
         match self.form {
@@ -85,7 +85,7 @@ impl Modex {
         }
     }
 
-    /// Stores what the servers of a fence contributed, and says for whom there was something.
+    /// Stores what the servers of a fence contributed, and returns the processes that had values.
     pub(super) fn store(
         &mut self,
         jobs: &Jobs,
@@ -131,12 +131,12 @@ impl Modex {
         Ok(procs)
     }
 
-    /// Stores what one process has committed.
+    /// Stores the values of one process.
     fn insert(&mut self, proc: &ProcId, values: Vec<Kval>) {
         self.jobs.entry(proc.nspace.clone()).or_default().insert(proc.rank, block(proc, values.into_iter()));
     }
 
-    /// What a process has committed, as far as it was told here.
+    /// The values of a process, as far as they are known here.
     pub(super) fn get(&self, proc: &ProcId) -> Option<Vec<Kval>> {
         self.jobs.get(&proc.nspace)?.get(&proc.rank).map(unpack)
     }
@@ -150,12 +150,12 @@ impl Modex {
             .find(|(_, values)| values.iter().any(|v| v.key == *key))
     }
 
-    /// What each rank of a namespace has committed, packed, in the order of ranks.
+    /// The packed values of each rank of a namespace, in the order of ranks.
     pub(super) fn blocks(&self, nspace: &Nspace) -> impl Iterator<Item = (Rank, &Blob)> {
         self.jobs.get(nspace).into_iter().flatten().map(|(rank, block)| (*rank, block))
     }
 
-    /// This process is started again.
+    /// This process is restarted.
     pub(super) fn forget_of(&mut self, proc: &ProcId) {
         if let Some(ranks) = self.jobs.get_mut(&proc.nspace) {
             ranks.remove(&proc.rank);
@@ -171,7 +171,7 @@ fn positions(jobs: &Jobs, participants: &[ProcId]) -> Positions {
     Positions::new(participants, |nspace| u32::try_from(jobs.get(nspace)?.size()).ok())
 }
 
-/// The values of one process. What cannot be read ends them: our own servers wrote it, and of this format.
+/// The values of one process. Stops at the first unreadable one: our own servers wrote it in this format.
 fn unpack(one: &Blob) -> Vec<Kval> {
     let mut reader = Reader::new(FORMAT, one.as_bytes());
     if reader.get::<ProcId>().is_err() {

@@ -1,7 +1,8 @@
-//! Monitoring: heartbeats arrive here, and files are looked at here; everything else is the host's.
+//! Monitoring: heartbeats and files are watched here; everything else is up to the host.
 //!
-//! A process asks to be watched, and then gives signs of life: it sends heartbeats, or a file of its changes. After more than the
-//! allowed number of windows without one, the event that it chose is raised, once, and again only after it was alive in between.
+//! A process asks to be watched, and then gives signs of life: heartbeats, or changes of a file. After more than the allowed
+//! number of windows without one, the event that the process chose is raised once, and again only after a sign of life in
+//! between.
 
 mod file;
 
@@ -55,7 +56,7 @@ struct Watched {
     drops: u32,
     /// Windows without a sign of life.
     missed: u32,
-    /// The last one, or the beginning.
+    /// The last sign of life, or the start.
     alive: Time,
     alerted: bool,
     event: Status,
@@ -63,10 +64,10 @@ struct Watched {
     timer: TimerId,
 }
 
-/// Where signs of life come from.
+/// Source of signs of life.
 #[derive(Debug)]
 enum Signs {
-    /// So many have come in this window.
+    /// Number received in this window.
     Heartbeats(u32),
     File(WatchedFile),
 }
@@ -82,7 +83,7 @@ impl Monitors {
                 let status = self.watch_heartbeats(cx, &from, &request).err().unwrap_or(Status::SUCCESS);
                 return cx.answer_infos(&from, status, Vec::new());
             }
-            // Without a time between looks only the host may know one.
+            // If the request gives no interval, only the host may have one.
             keys::MONITOR_FILE if request.directives.find(keys::MONITOR_FILE_CHECK_TIME).is_some() => {
                 let status = self.watch_files(cx, &from, &request).err().unwrap_or(Status::SUCCESS);
                 return cx.answer_infos(&from, status, Vec::new());
@@ -99,7 +100,7 @@ impl Monitors {
             if self.unwatch(cx, from.conn, id) && id.is_some() {
                 return cx.answer_infos(&from, Status::SUCCESS, Vec::new());
             }
-            // The host may watch more. One that watches nothing has nothing to cancel.
+            // The host may support more. If it does not, there is nothing to cancel.
             let unless_known = if id.is_some() { Status::ERR_NOT_FOUND } else { Status::SUCCESS };
             then = Then::AnswerCancel { to: from.clone(), unless_known };
         }
@@ -129,7 +130,7 @@ impl Monitors {
         for file in files {
             let path = file.path().to_owned();
             let number = self.watch(cx, from, request, (Signs::File(file), window, drops));
-            // What it is like now is what later looks are compared with.
+            // Later looks are compared with this one.
             cx.out.push(Output::LookAt { look: number, path });
         }
         Ok(())
@@ -178,7 +179,7 @@ impl Monitors {
         number
     }
 
-    /// Without an id: all that this connection has asked for. Whether there was one.
+    /// Removes the monitor with this id, or all of this connection. Returns whether there was one.
     fn unwatch(&mut self, cx: &mut Cx<'_>, conn: ConnId, id: Option<&str>) -> bool {
         let named = |w: &Watched| w.conn == conn && (id.is_none() || w.id.as_deref() == id);
         let gone: Vec<Watched> = self.watched.extract_if(.., |_, w| named(w)).map(|(_, w)| w).collect();
@@ -209,14 +210,14 @@ impl Monitors {
             Signs::Heartbeats(beats) => std::mem::take(beats) > 0,
             Signs::File(file) => match file.look() {
                 Some(path) => return cx.out.push(Output::LookAt { look: number, path }),
-                // Its file system has not even answered yet.
+                // Its file system has not answered the previous look yet.
                 None => false,
             },
         };
         watched.judge(cx, events, is_alive);
     }
 
-    /// What a file is like: `None` if it is not there, or cannot be seen.
+    /// The result of a look at a file: `None` if the file is absent or cannot be seen.
     pub(super) fn on_looked(
         &mut self,
         cx: &mut Cx<'_>,
@@ -254,7 +255,7 @@ impl Watched {
         }
         info.push(Info::new(SILENT, cx.now.since(self.alive).as_millis() as u64));
         let event = Event { code: self.event, source: self.proc.clone(), range: self.range, info };
-        // The process hears of it as well, if it wants to.
+        // The watched process gets the event as well, if it registered for it.
         events.raise(cx, &event, Raiser::Server, Then::Nothing);
     }
 }

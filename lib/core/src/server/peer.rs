@@ -1,4 +1,4 @@
-//! The peers that passed the handshake.
+//! The peers that completed the handshake.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,31 +27,31 @@ pub(super) struct Peer {
     gid: u32,
     role: PeerKind,
     dialect: Dialect,
-    /// When it was let in.
+    /// When it was admitted.
     since: Time,
     reader: FrameReader,
-    /// Requests that have not been answered.
+    /// Unanswered requests.
     requests: usize,
     finalized: bool,
-    /// Other jobs whose job data it has.
+    /// Other jobs that it has the data of.
     told: BTreeSet<Nspace>,
-    /// It is a client of ours that looks into files for what fences have collected.
+    /// It is one of our clients, which reads collected data from files.
     reads_files: bool,
     /// Whether it asks for one rank after the other.
     sweep: Sweep,
-    /// How new the values of each process are that it was told, see [`super::values::Values::since`].
+    /// Up to which change it has the values of each process, see [`super::values::Values::since`].
     told_values: BTreeMap<ProcId, u64>,
-    /// Bytes of standard input that it has pushed and that nobody has taken yet.
+    /// Bytes of standard input that it pushed and no reader has taken yet.
     pushed: usize,
-    /// Bytes that the transport holds for it, as far as we know.
+    /// Bytes in its transport's queue, as far as we know.
     queued: usize,
-    /// At most so many of them it did not ask for.
+    /// Upper bound of the unsolicited bytes among them.
     unasked: usize,
-    /// Bytes that were ever given to the transport.
+    /// Total bytes given to the transport.
     sent: u64,
 }
 
-/// Who asked, and where the answer goes.
+/// The asker of a request, and where the answer goes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asker {
     pub(super) conn: ConnId,
@@ -68,7 +68,7 @@ pub(super) struct Connections {
 }
 
 impl Asker {
-    /// What the host is told of whoever asks, as the standard wants it with every request.
+    /// The asker's identity, which the standard wants in every request to the host.
     pub(super) fn identity(&self) -> [Info; 2] {
         [Info::new(keys::USERID, self.uid), Info::new(keys::GRPID, self.gid)]
     }
@@ -117,17 +117,17 @@ impl Peer {
         self.dialect
     }
 
-    /// Bytes of the longest message that it takes. With a longer one it would close the connection.
+    /// Maximum message size in bytes. Above it the peer would close the connection.
     pub(super) fn longest_message(&self) -> usize {
         if self.dialect.release.major >= 6 { LONGEST_TO_RELEASE_6 } else { DEFAULT_LIMIT }
     }
 
-    /// When it was let in.
+    /// When it was admitted.
     pub(super) fn since(&self) -> Time {
         self.since
     }
 
-    /// Whether it looks into files for what fences have collected, as clients of ours do.
+    /// Whether it reads collected data from files, as our clients do.
     pub(super) fn reads_files(&self) -> bool {
         self.reads_files
     }
@@ -140,7 +140,7 @@ impl Peer {
         self.reader.feed(data);
     }
 
-    /// The next message that has arrived whole.
+    /// The next complete message.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameTooLong> {
         self.reader.next_frame()
     }
@@ -169,7 +169,7 @@ impl Peer {
         self.sweep.answered(width, next);
     }
 
-    /// It has asked for something else.
+    /// The peer asked for something else.
     pub(super) fn end_sweep(&mut self) {
         self.sweep = Sweep::default();
     }
@@ -183,7 +183,7 @@ impl Peer {
         self.told.extend(jobs);
     }
 
-    /// It has pushed standard input that nobody has taken yet.
+    /// It pushed standard input that no reader has taken yet.
     pub(super) fn note_pushed(&mut self, bytes: usize) {
         self.pushed += bytes;
     }
@@ -196,7 +196,7 @@ impl Peer {
         self.requests
     }
 
-    /// Bytes of a message that has not arrived whole.
+    /// Bytes of an incomplete message.
     pub(super) fn incomplete(&self) -> usize {
         self.reader.waiting()
     }
@@ -205,7 +205,7 @@ impl Peer {
         self.queued
     }
 
-    /// Whether it has to read before it is told more of what it wants.
+    /// Whether it must read before it gets more answers to its gets.
     pub(super) fn is_full(&self) -> bool {
         self.queued > FULL_QUEUE
     }
@@ -214,20 +214,20 @@ impl Peer {
         self.unasked
     }
 
-    /// A message goes to its transport.
+    /// A message is handed to its transport.
     pub(super) fn note_sent(&mut self, bytes: usize, is_unasked: bool) {
         self.unasked += if is_unasked { bytes } else { 0 };
         self.queued += bytes;
         self.sent += bytes as u64;
     }
 
-    /// Its transport holds so many bytes now.
+    /// Its transport now holds this many bytes.
     pub(super) fn note_queued(&mut self, queued: usize) {
         self.queued = queued;
         self.unasked = self.unasked.min(queued);
     }
 
-    /// Whether what it sends next has to wait for those who read what it has pushed.
+    /// Whether its next requests must wait until readers have taken the input that it pushed.
     pub(super) fn is_ahead(&self) -> bool {
         self.pushed > FULL_PUSHES
     }
@@ -236,7 +236,7 @@ impl Peer {
         self.sent
     }
 
-    /// Up to which change of its values it was told everything of this process.
+    /// The last change of this process's values that it has received.
     pub(super) fn told_of(&self, proc: &ProcId) -> Option<u64> {
         self.told_values.get(proc).copied()
     }
@@ -270,17 +270,17 @@ impl Connections {
         self.all.iter().map(|(conn, peer)| (*conn, &**peer))
     }
 
-    /// A peer does not read what it has not asked for.
+    /// A peer does not read its unsolicited messages.
     pub(super) fn note_overdue(&mut self, conn: ConnId) {
         self.overdue.push(conn);
     }
 
-    /// One of those that were found not to read, to be given up.
+    /// The next of these peers, to be closed.
     pub(super) fn take_overdue(&mut self) -> Option<ConnId> {
         self.overdue.pop()
     }
 
-    /// A process begins anew: nobody was told anything of it.
+    /// A process is restarted: no peer has any of its values.
     pub(super) fn forget_told_of(&mut self, proc: &ProcId) {
         for peer in self.all.values_mut() {
             peer.told_values.remove(proc);

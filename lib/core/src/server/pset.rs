@@ -1,6 +1,6 @@
 //! Process sets: names that the host gives to sets of processes.
 //!
-//! Every server is told by its own host, so the events of a set's beginning and end stay on the node.
+//! Every server learns of sets from its own host, so the events of a set's definition and deletion stay on the node.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ impl Psets {
         self.0.get(name).map(Vec::as_slice)
     }
 
-    /// A get of `pmix.pset.nms`: the names of the sets that hold a process.
+    /// A get of `pmix.pset.nms`: the names of the sets that contain a process.
     pub(super) fn on_get(&self, cx: &mut Cx<'_>, from: &Asker, get: Get) {
         if let Err(status) = refuse_unknown("get", &from.proc, &get.info, get::ATTRIBUTES) {
             return cx.answer(from, status);

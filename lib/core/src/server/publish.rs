@@ -1,7 +1,7 @@
 //! Publish, lookup and unpublish: the host keeps what is published, for all servers.
 //!
 //! Clients mix data and directives in one list: reserved keys are directives, the rest is data. The claimed uid is ignored;
-//! the host is told the kernel's.
+//! the host gets the kernel's.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::Body;

@@ -1,7 +1,7 @@
-//! Queries: what the server knows it answers, the rest it asks the host.
+//! Queries: the server answers what it knows and asks the host for the rest.
 //!
-//! The server knows its jobs, its process sets and groups, the nodes that its host has described, and which attributes its
-//! verbs honour: that answer is made from the tables of the verb files, so it cannot say what is not so.
+//! The server knows its jobs, process sets and groups, the nodes that its host described, and the attributes that its verbs
+//! honour: that answer is made from the tables of the verb files, so it always matches them.
 
 use phalanx_spec::{Status, functions, keys};
 use phalanx_wire::cmd::query::Queries;
@@ -21,7 +21,7 @@ use super::{connect, event, fence, get, iof, monitor, publish};
 use crate::host::{Asked, HostOp, HostReply};
 use crate::support::{self, Honoured, Layer, OuterSupport};
 
-/// What each function honours here, host aside.
+/// The attributes that each function honours here, without the host.
 pub(super) const FUNCTIONS: &[Honoured] = &[
     (functions::CONNECT, &[connect::ATTRIBUTES]),
     (functions::DISCONNECT, &[connect::ATTRIBUTES]),
@@ -94,7 +94,7 @@ pub(super) fn on_query(cx: &mut Cx<'_>, sources: Sources<'_>, from: Asker, reque
                 None => {
                     match key.as_str() {
                         Some(keys::QUERY_NAMESPACES) => spare.push(namespaces(&cx.peers.jobs)),
-                        // Groups without a member here only the host knows.
+                        // Only the host knows groups without a local member.
                         Some(keys::QUERY_GROUP_NAMES) => spare.extend(group_names(sources.groups)),
                         _ => {}
                     }
@@ -115,8 +115,8 @@ pub(super) fn on_query(cx: &mut Cx<'_>, sources: Sources<'_>, from: Asker, reque
     cx.ask(Some(&proc), op, Then::AnswerQuery { to: from, order, known, spare });
 }
 
-/// Adds the host's answers to what was `known`, in the `order` of the questions. `spare`: what the server says where the host
-/// does not answer.
+/// Adds the host's answers to the `known` ones, in the `order` of the questions. `spare`: the server's answers where the host
+/// has none.
 pub(super) fn on_query_answered(
     cx: &mut Cx<'_>,
     to: &Asker,
@@ -127,7 +127,7 @@ pub(super) fn on_query_answered(
     let mut info = known;
     let status = match reply {
         HostReply::Infos(status, more) if status.is_success() || status == Status::QUERY_PARTIAL_SUCCESS => {
-            // A host that answers may know nothing of groups all the same.
+            // A host that answers may still not know groups.
             let is_left = |spare: &Info| {
                 spare.key == keys::QUERY_GROUP_NAMES && more.iter().all(|info| info.key != spare.key)
             };
@@ -209,19 +209,19 @@ impl Sources<'_> {
     }
 }
 
-/// The groups with members here; the host may know of more.
+/// The groups with local members; the host may know more.
 fn group_names(groups: &Groups) -> Option<Info> {
     let names = groups.names().collect::<Vec<_>>().join(",");
     (!names.is_empty()).then(|| Info::new(keys::QUERY_GROUP_NAMES, names))
 }
 
-/// The jobs that are registered here; the host may know of more.
+/// The jobs that are registered here; the host may know more.
 fn namespaces(jobs: &Jobs) -> Info {
     let names: Vec<&str> = jobs.iter().map(|job| job.info().nspace.as_str()).collect();
     Info::new(keys::QUERY_NAMESPACES, names.join(","))
 }
 
-/// Whether the node that is meant, if any, is certainly the one of this server.
+/// Whether the qualifiers name no node, or certainly this server's.
 fn is_named_by(config: &ServerConfig, qualifiers: &[Info]) -> bool {
     let name = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str);
     name.is_none_or(|name| name == config.hostname) && qualifiers.find(keys::NODEID).is_none()

@@ -1,6 +1,6 @@
 //! The jobs that this server knows and the local processes that may connect to it.
 //!
-//! A job is what the host registered, never changed, plus one small record per local process. What a process must know of
+//! A job is what the host registered, unchanged, plus one small record per local process. The data that a process needs of
 //! its job is made in `job_data`, once per encoding, and kept here as bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,13 +29,13 @@ pub(super) struct Job {
     /// The ranks on this node.
     local: BTreeSet<Rank>,
     clients: BTreeMap<Rank, Client>,
-    /// Its job data, per encoding that somebody asked for.
+    /// Its job data, per requested encoding.
     encoded: Vec<EncodedJob>,
     /// The same for its own processes.
     shared: Vec<EncodedJob>,
 }
 
-/// Local processes of jobs that the host has not told of yet: Open MPI 4 names them first.
+/// Local processes of jobs that the host has not registered yet: Open MPI 4 registers the processes first.
 #[derive(Debug, Default)]
 struct EarlyClients(Vec<(ProcId, u32, u32)>);
 
@@ -66,13 +66,13 @@ impl EarlyClients {
 pub(super) struct Client {
     uid: u32,
     gid: u32,
-    /// Its open connections, those among them that have finalized.
+    /// Its open connections, including those that have finalized.
     conns: BTreeSet<ConnId>,
     /// One of its connections has finalized while others went on.
     has_finalized: bool,
     stage: Stage,
     committed: Committed,
-    /// What it is to the kernel, also when it has ended.
+    /// Its process id; kept after it has ended.
     pid: Option<u32>,
 }
 
@@ -85,9 +85,9 @@ pub(super) enum Stage {
     Connected,
     /// It has finalized. It may connect again.
     Finalized,
-    /// Its last connection broke before it finalized. The host has not said yet that nothing more comes of it.
+    /// Its last connection broke before it finalized. The host has not confirmed its end yet.
     Leaving,
-    /// The same, and the host has.
+    /// The same, and the host has confirmed it.
     Lost,
     /// It has ended.
     Gone,
@@ -109,7 +109,7 @@ impl Client {
         self.gid
     }
 
-    /// Its open connections, those among them that have finalized.
+    /// Its open connections, including those that have finalized.
     pub(super) fn conns(&self) -> &BTreeSet<ConnId> {
         &self.conns
     }
@@ -122,12 +122,12 @@ impl Client {
         self.pid
     }
 
-    /// The host knows best: of a program that a script has started, it knows the script.
+    /// The host's pid wins: for a program that a script started, it is the script's.
     pub(super) fn set_pid(&mut self, pid: u32) {
         self.pid = Some(pid);
     }
 
-    /// One of its processes has come.
+    /// One of its processes has connected.
     pub(super) fn guess_pid(&mut self, pid: Option<u32>) {
         self.pid = self.pid.or(pid);
     }
@@ -140,7 +140,7 @@ impl Client {
         &mut self.committed
     }
 
-    /// One that has ended is to be started again.
+    /// A rank that has ended is to be restarted.
     pub(super) fn forget_committed(&mut self) {
         if self.stage.is_over() {
             self.committed = Committed::default();
@@ -161,12 +161,12 @@ impl Client {
         }
     }
 
-    /// A connection has closed; whether it was one of this client as it is now.
+    /// A connection has closed; returns whether it was one of this client's current connections.
     pub(super) fn disconnect(&mut self, conn: ConnId) -> bool {
         self.conns.remove(&conn)
     }
 
-    /// Its last connection that had not finalized has broken. Where that leaves it; `None` if it had come to an end before.
+    /// Its last connection that had not finalized broke. Returns the new stage, or `None` if it was not connected.
     pub(super) fn break_off(&mut self) -> Option<Stage> {
         if self.stage != Stage::Connected {
             return None;
@@ -175,7 +175,7 @@ impl Client {
         Some(self.stage)
     }
 
-    /// The host knows that nothing more comes of it. False if it has connected anew, or its end was told already.
+    /// The host confirms the client's end. False if it reconnected, or its end was handled already.
     pub(super) fn give_up(&mut self) -> bool {
         let is_leaving = self.stage == Stage::Leaving;
         if is_leaving {
@@ -184,7 +184,7 @@ impl Client {
         is_leaving
     }
 
-    /// It has ended. Gives its connections, which are to be closed.
+    /// It has ended. Returns its connections, which are to be closed.
     pub(super) fn end(&mut self) -> BTreeSet<ConnId> {
         self.stage = Stage::Gone;
         std::mem::take(&mut self.conns)
@@ -196,7 +196,7 @@ impl Job {
         &self.info
     }
 
-    /// Its processes of this node that the host has named.
+    /// Its local processes that the host registered.
     pub(super) fn clients(&self) -> impl Iterator<Item = (Rank, &Client)> {
         self.clients.iter().map(|(rank, client)| (*rank, client))
     }
@@ -209,7 +209,7 @@ impl Job {
         self.info.nodes.get(usize::try_from(index).ok()?)
     }
 
-    /// The one that the server stands on.
+    /// The node that the server runs on.
     pub(super) fn own_node(&self) -> Option<&JobNode> {
         self.own_node.as_ref()
     }
@@ -222,7 +222,7 @@ impl Job {
         self.local.contains(&rank)
     }
 
-    /// How far a rank has come; `None` when it is not on this node.
+    /// The stage of a rank; `None` if it is not on this node.
     pub(super) fn stage(&self, rank: Rank) -> Option<Stage> {
         match self.clients.get(&rank) {
             Some(client) => Some(client.stage),
@@ -261,11 +261,11 @@ pub(super) fn index(rank: Rank) -> Option<usize> {
     if rank.is_process() { usize::try_from(rank.0).ok() } else { None }
 }
 
-/// What has become of a client that the host has named.
+/// The outcome of registering a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Registered {
     New,
-    /// It had ended, and is started again: of what it was nothing is there.
+    /// It had ended, and is restarted: nothing of its past is kept.
     Again,
     /// Its job is not known yet.
     Early,
@@ -296,17 +296,17 @@ impl Jobs {
         self.all.get_mut(&proc.nspace)?.clients.get_mut(&proc.rank)
     }
 
-    /// How far a process has come; `None` when it is not on this node.
+    /// The stage of a process; `None` if it is not on this node.
     pub(super) fn stage(&self, proc: &ProcId) -> Option<Stage> {
         self.all.get(&proc.nspace)?.stage(proc.rank)
     }
 
-    /// Whether somebody of this job has been named before the job.
+    /// Whether a process of this job was registered before the job.
     pub(super) fn await_clients_of(&self, nspace: &Nspace) -> bool {
         self.early.knows(nspace)
     }
 
-    /// Takes a job in, or what is new of it; gives those of its processes that were named before it.
+    /// Registers a job, or an update of it; returns its processes that were registered before it.
     pub(super) fn register(&mut self, info: JobInfo) -> Result<Vec<(ProcId, u32, u32)>, Status> {
         let nodes = info.nodes.len();
         let apps = info.apps.len();
@@ -329,7 +329,7 @@ impl Jobs {
         Ok(early)
     }
 
-    /// Forgets a job, and who was named of it.
+    /// Forgets a job and its early clients.
     pub(super) fn remove(&mut self, nspace: &Nspace) -> Option<Job> {
         self.early.take(nspace);
         self.all.remove(nspace)
@@ -367,7 +367,7 @@ impl Jobs {
         Ok(if was_here { Registered::Again } else { Registered::New })
     }
 
-    /// What all processes of a registered job start with, packed; made when it is asked for in an encoding for the first time.
+    /// The packed data that all processes of a registered job start with; made on first use of an encoding.
     pub(super) fn shared(
         &mut self,
         nspace: &Nspace,
@@ -377,7 +377,7 @@ impl Jobs {
         self.kept(nspace, |job| &mut job.shared, format, make)
     }
 
-    /// The job data of a registered job, packed, likewise.
+    /// The packed job data of a registered job, likewise.
     pub(super) fn encoded(
         &mut self,
         nspace: &Nspace,
@@ -403,7 +403,7 @@ impl Jobs {
         Some(encoded)
     }
 
-    /// What processes were told of jobs is to be made anew for those who come.
+    /// Discards packed job data, so that it is made anew for the next processes.
     pub(super) fn forget_encodings(&mut self) {
         for job in self.all.values_mut() {
             job.encoded.clear();
@@ -420,7 +420,7 @@ impl Jobs {
         nspaces
     }
 
-    /// The processes of a set, one by one. Of a job that is not registered here only those that are named.
+    /// The single processes of a set. Of a job that is not registered here only those that are named.
     pub(super) fn each_of(&self, procs: &[ProcId]) -> BTreeSet<ProcId> {
         let mut members = BTreeSet::new();
         for proc in procs {
@@ -451,7 +451,7 @@ impl Jobs {
         members
     }
 
-    /// Whether nobody outside this node is among these.
+    /// Whether all of these are on this node.
     pub(super) fn are_all_local(&self, procs: &[ProcId]) -> bool {
         procs.iter().all(|proc| {
             self.get(&proc.nspace).is_some_and(|job| {

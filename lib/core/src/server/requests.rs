@@ -78,7 +78,7 @@ impl Tables {
             Request::ResolveNode(r) => resolve::on_resolve_node(cx, &from, &r),
             // Distances need the topology, which only the host has.
             Request::DeviceDistances(_) => cx.answer(&from, Status::ERR_NOT_SUPPORTED),
-            // Handled before, since they are legal in states in which nothing else is.
+            // Handled earlier, since they are legal in states in which no other request is.
             Request::Finalize | Request::DeregisterEvents(_) => {}
         }
     }
@@ -112,7 +112,7 @@ impl Tables {
         self.do_what_is_due(cx);
     }
 
-    /// A process has committed something: whoever waits for it looks again.
+    /// A process has committed: retries the gets that wait for it.
     pub(super) fn on_change(&mut self, cx: &mut Cx<'_>, proc: &ProcId, change: Change) {
         if change == Change::Values {
             self.collections.outdate(&proc.nspace);
@@ -126,7 +126,7 @@ impl Tables {
         self.gets.retry_of(cx, &self.known, proc);
     }
 
-    /// What the table of collectives has for the verbs, in its order.
+    /// Does what the table of collectives has for the verbs, in its order.
     pub(super) fn do_what_is_due(&mut self, cx: &mut Cx<'_>) {
         while let Some(due) = self.collectives.take_due() {
             match due {

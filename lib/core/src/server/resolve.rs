@@ -1,4 +1,4 @@
-//! Which processes are on a node, and on which nodes a job is. Clients before 5.0 ask with gets instead.
+//! Resolve: which processes are on a node, and which nodes a job is on. Clients before 5.0 use gets instead.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) fn on_resolve_peers(cx: &mut Cx<'_>, from: &Asker, request: &Peers) {
     cx.reply(from, |dialect| PeersReply { status, procs }.encode(dialect));
 }
 
-/// The processes of a job on one node, ours if it has no name.
+/// The processes of a job on one node; without a name, on ours.
 fn procs_on<'a>(job: &'a Job, node: Option<&str>) -> impl Iterator<Item = ProcId> + 'a {
     let index = match node {
         None => job.info().here,

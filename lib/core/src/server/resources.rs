@@ -1,8 +1,8 @@
-//! What the host tells of the machine rather than of a job: resources, which every job is told of, and inventories, which
-//! are kept for who asks.
+//! What the host registers about the machine rather than a job: resources, which every job gets, and inventories, which are
+//! kept for queries.
 //!
-//! Both are values of nodes, named by hostname or by number; resources may also be values of no node in particular. What a
-//! job states itself wins over both.
+//! Both are values of nodes, named by hostname or by number; resources may also be values of no particular node. Values that
+//! a job states itself override both.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Key, Kval, Value};
@@ -20,7 +20,7 @@ pub(super) struct Resources {
 #[derive(Debug, Default)]
 struct Nodes(Vec<(NodeName, Vec<Kval>)>);
 
-/// How a node is called: by one of the two, or both.
+/// The name of a node: hostname, number, or both.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NodeName {
     pub(super) host: Option<String>,
@@ -37,7 +37,7 @@ impl Resources {
             match node_in(&info) {
                 Some((node, values)) => self.nodes.add(as_jobs_say(jobs, node), values),
                 None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
-                // Who may do what is asked of the kernel.
+                // The identity of the requester.
                 None if info.key == keys::USERID || info.key == keys::GRPID => {}
                 None => put(&mut self.values, Kval { key: info.key, value: info.value }),
             }
@@ -46,7 +46,7 @@ impl Resources {
         Status::SUCCESS
     }
 
-    /// The keys tell what; values count for the names of nodes alone.
+    /// Removes values by key; only the values that name a node matter.
     pub(super) fn deregister(&mut self, jobs: &mut Jobs, info: &[Info]) -> Status {
         for info in info {
             match node_in(info) {
@@ -58,7 +58,7 @@ impl Resources {
         Status::SUCCESS
     }
 
-    /// `directives` may name the node of the values that stand in no node's array; else it is ours, `hostname`.
+    /// `directives` may name the node for values outside of node arrays; the default is ours, `hostname`.
     pub(super) fn deliver_inventory(
         &mut self,
         jobs: &Jobs,
@@ -88,7 +88,7 @@ impl Resources {
         nodes.filter_map(|node| self.node_array(&node)).map(as_info).collect()
     }
 
-    /// The answer to a query about a node that is named.
+    /// The answer to a query about a named node.
     pub(super) fn answer_to(&self, key: &str, qualifiers: &[Info]) -> Option<Info> {
         let array = self.node_array(&NodeName::named(qualifiers)?)?;
         if key == keys::NODE_INFO_ARRAY {
@@ -102,12 +102,12 @@ impl Resources {
         &self.values
     }
 
-    /// What every job that has this node is told of it.
+    /// The values of this node for every job that has it.
     pub(super) fn of_node(&self, node: &NodeName) -> Vec<Kval> {
         self.nodes.of(node)
     }
 
-    /// All that is known of a node, as an array with its name; `None` for a node of which nothing is.
+    /// All that is known of a node, as an array with its name; `None` if nothing is.
     pub(super) fn node_array(&self, node: &NodeName) -> Option<Kval> {
         let (resources, inventory) = (self.nodes.of(node), self.inventory.of(node));
         if resources.is_empty() && inventory.is_empty() {
@@ -120,7 +120,7 @@ impl Resources {
         Some(array_of(values))
     }
 
-    /// Adds to the array of a node what its inventory holds besides.
+    /// Adds to a node's array what only its inventory has.
     pub(super) fn complete(&self, array: &mut Kval, node: &NodeName) {
         let Value::DataArray(told) = &mut array.value else { return };
         for kval in self.inventory.of(node) {
@@ -132,7 +132,7 @@ impl Resources {
 }
 
 impl Nodes {
-    /// Several where one was named by hostname and one by number, before a job said that they are one node; the latest last.
+    /// Several if one was named by hostname and one by number before a job showed that they are one node; the latest last.
     fn all<'a>(&'a self, node: &'a NodeName) -> impl Iterator<Item = &'a (NodeName, Vec<Kval>)> {
         self.0.iter().filter(|(known, _)| known.means(node))
     }
@@ -155,7 +155,7 @@ impl Nodes {
         self.0.push((node, merged));
     }
 
-    /// Takes these keys back; without any the whole node.
+    /// Removes these keys; without any, the whole node.
     fn remove(&mut self, node: &NodeName, gone: &[Kval]) {
         for (_, kept) in self.0.iter_mut().filter(|(known, _)| known.means(node)) {
             kept.retain(|kval| !gone.is_empty() && !gone.iter().any(|gone| gone.key == kval.key));
@@ -185,7 +185,7 @@ impl NodeName {
     }
 }
 
-/// With its other name besides, unless jobs disagree about that: some hosts count the nodes of each job.
+/// Adds the node's other name, unless jobs disagree about it: some hosts number the nodes of each job.
 fn as_jobs_say(jobs: &Jobs, mut node: NodeName) -> NodeName {
     let nodes = jobs.iter().flat_map(|job| job.info().nodes.iter());
     let mut same = nodes.filter(|one| node.host.as_deref() == Some(&*one.name) || node.id == Some(one.id));
@@ -228,6 +228,6 @@ fn as_info(kval: Kval) -> Info {
     Info { key: kval.key, flags: Default::default(), value: kval.value }
 }
 
-/// What hosts of other implementations hand back after a group has been formed.
+/// Attributes that hosts of other implementations return after a group was formed.
 const OF_GROUPS: &[&str] =
     &[keys::GROUP_INFO, keys::GROUP_INFO_ARRAY, keys::GROUP_ENDPT_DATA, keys::GROUP_JOB_INFO];

@@ -1,7 +1,7 @@
-//! What a process must find in its environment to reach this server.
+//! The environment variables that a process needs to reach this server.
 //!
-//! Names of codecs make the choice: with these variables every release of OpenPMIx from 3.0 to 6.1 takes codec `v41`, the
-//! plain store and a credential that needs nothing. The version says which dialect we answer in.
+//! The names of the variables select the codec: with these every release of OpenPMIx from 3.0 to 6.1 takes codec `v41`, the
+//! plain store and a credential that needs nothing. The version selects the dialect of our answers.
 
 use phalanx_wire::ProcId;
 
@@ -10,7 +10,7 @@ use super::config::ServerConfig;
 /// The release of OpenPMIx whose protocol we speak as a server.
 pub const VERSION: &str = "5.0.11";
 
-/// The variables for one process of the server that presents itself like this.
+/// The variables for one process of the server with this configuration.
 pub fn environment(config: &ServerConfig, proc: &ProcId) -> Vec<(String, String)> {
     let me = &config.identity;
     let uri = format!("{}.{};{}", me.nspace, me.rank.0, config.address);
@@ -29,12 +29,12 @@ pub fn environment(config: &ServerConfig, proc: &ProcId) -> Vec<(String, String)
         ("PMIX_VERSION", VERSION),
     ];
     environment.extend(rest.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    // Clients of ours tell by it that the server is one of ours: theirs, not that of a launcher around it.
+    // Our clients recognize by it that the server is ours and theirs, not that of a launcher around it.
     environment.extend(config.collections.is_some().then(|| (OURS.to_owned(), uri)));
     environment
 }
 
-/// Holds the address of a server of ours that names files to its clients.
+/// The address of one of our servers, which gives its clients files with collected data.
 pub const OURS: &str = "PHALANX_SERVER_URI";
 
 /// One per codec generation that a client may look for. Without the variables of 51 and 61, peers of 6.x take `v41`.

@@ -32,7 +32,7 @@ pub(super) fn on_spawn(cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
     cx.ask(Some(&proc), op, Then::AnswerSpawn { to: from, dressed });
 }
 
-/// `dressed`: its output is given its form by whoever has spawned it, who is told what was said of that here.
+/// `dressed`: the spawner formats the output itself, so its answer includes the server's output style.
 pub(super) fn on_spawned(
     cx: &mut Cx<'_>,
     streams: &mut Streams,

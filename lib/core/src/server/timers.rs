@@ -1,10 +1,10 @@
-//! What the server wants to be woken for, by time.
+//! The server's timers.
 
 use std::collections::BTreeMap;
 
 use crate::machine::{ConnId, Time};
 
-/// What is over when its time comes.
+/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     Hello(ConnId),
@@ -12,11 +12,11 @@ pub(super) enum Timer {
     Collective(u64),
     /// Of a monitor.
     Window(u64),
-    /// Output that a reader is to have by now.
+    /// Held output that a reader should have by now.
     Format(u64),
 }
 
-/// One timer that was set.
+/// A timer that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimerId {
     at: Time,
@@ -49,12 +49,12 @@ impl Timers {
         }
     }
 
-    /// The earliest time at which something is due.
+    /// The earliest due time.
     pub(super) fn next(&self) -> Option<Time> {
         self.set.first_key_value().map(|(id, _)| id.at)
     }
 
-    /// Takes one that is due at `now`.
+    /// Takes one timer that is due at `now`.
     pub(super) fn take_due(&mut self, now: Time) -> Option<Timer> {
         let first = self.set.first_entry()?;
         (first.key().at <= now).then(|| first.remove())

@@ -1,5 +1,5 @@
-//! The topology of this node as hwloc XML, so that ranks need not look for it themselves: finding it takes hwloc a hundred
-//! times as long as reading it. There are two forms, for hwloc 2 and for programs that are linked with hwloc 1.
+//! The topology of this node as hwloc XML, so that ranks need not discover it themselves: discovery takes hwloc a hundred
+//! times as long as reading. There are two forms, for hwloc 2 and for programs that are linked with hwloc 1.
 //!
 //! Who is told without having asked: clients of OpenPMIx from 4.2.3 on. They load a topology in PMIx_Init, and look for the
 //! XML among their job data only. All others are told when they ask. MPI libraries do, for rank WILDCARD, with
@@ -17,7 +17,7 @@ use phalanx_wire::{Key, Kval, Text, Value};
 
 use super::peer::{Peer, PeerKind};
 
-/// The XML in both forms, each written when somebody wants it for the first time.
+/// The XML in both forms, each written on first use.
 #[derive(Debug)]
 pub(super) struct NodeTopology {
     hardware: Option<Arc<Topology>>,
@@ -30,7 +30,7 @@ impl NodeTopology {
         NodeTopology { hardware, v2: OnceCell::new(), v1: OnceCell::new() }
     }
 
-    /// One of the keys under which this node's topology is known.
+    /// The value of one of the topology keys.
     pub(super) fn value(&self, key: &Key) -> Option<Kval> {
         let (form, written): (_, fn(&Topology) -> String) = match key {
             // The oldest name means the newest form that the server has.
@@ -43,7 +43,7 @@ impl NodeTopology {
         Some(Kval { key: key.clone(), value: Value::String(xml.clone()?) })
     }
 
-    /// What this peer looks for among its job data.
+    /// The topology, if this peer looks for it in its job data.
     pub(super) fn for_peer(&self, peer: &Peer) -> Option<Kval> {
         let loads_in_init = peer.role() == PeerKind::Client
             && !peer.reads_files()
@@ -52,5 +52,5 @@ impl NodeTopology {
     }
 }
 
-/// The first release of OpenPMIx whose clients load a topology in PMIx_Init.
+/// The first release of OpenPMIx with clients that load a topology in PMIx_Init.
 const LOADS_TOPOLOGY_IN_INIT: Release = Release::new(4, 2, 3);

@@ -1,8 +1,8 @@
 //! One turn of the server: what every verb is handed besides its own table, while one input is handled.
 //!
-//! Sending never fails here. While much waits for a peer to read it, its requests are not looked at, and its gets are not
-//! answered: it gets everything as fast as it reads. A peer that does not read what it has not asked for is marked, and given up
-//! at the end of the turn, so that no verb has to expect its tables to change while it answers.
+//! Sending never fails here. While a peer has many unread bytes, its requests wait and its gets are not answered: it gets
+//! everything as fast as it reads. A peer that does not read unsolicited messages is marked, and closed at the end of the turn,
+//! so that no verb has to expect its tables to change while it answers.
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::{Body, InfoReply, StatusReply};
@@ -21,7 +21,7 @@ use super::timers::Timers;
 use crate::host::HostOp;
 use crate::machine::{CallId, ConnId, Outbox, Output, Time};
 
-/// When it is, who is there, and where outputs go.
+/// The time, the peers, and where outputs go.
 #[derive(Debug)]
 pub(super) struct Cx<'a> {
     pub(super) now: Time,
@@ -60,7 +60,7 @@ impl Cx<'_> {
         self.reply(to, |dialect| InfoReply { status: on_wire(status), info }.encode(dialect));
     }
 
-    /// Sends a message that nobody asked for, or the bytes of an answer.
+    /// Sends an unsolicited message, or the bytes of an answer.
     pub(super) fn send(&mut self, conn: ConnId, tag: u32, payload: &[u8]) {
         let is_unasked = tag < FIRST_REQUEST_TAG;
         if is_unasked && self.peers.together(conn, MAX_QUEUED, Peer::unasked) > MAX_QUEUED {
@@ -72,7 +72,7 @@ impl Cx<'_> {
         self.out.push(Output::Send { conn, frame });
     }
 
-    /// Asks the host. `asked_by`: whose request this is.
+    /// Asks the host. `asked_by`: the process whose request this is.
     pub(super) fn ask(&mut self, asked_by: Option<&ProcId>, op: HostOp, then: Then) {
         let (call, op) = self.upcalls.open(self.now, asked_by, op, then);
         self.out.push(Output::CallHost { call, op });
@@ -89,5 +89,5 @@ fn on_wire(status: Status) -> Status {
     if status == Status::OPERATION_SUCCEEDED { Status::SUCCESS } else { status }
 }
 
-/// Stands in the header of what a server sends; nobody looks at it.
+/// The index in the header of a server's messages; peers ignore it.
 const SERVER_INDEX: u32 = 0;

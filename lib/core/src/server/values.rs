@@ -1,7 +1,7 @@
-//! What local processes have put and committed.
+//! Values that local processes have put and committed.
 //!
 //! A rank has two sets of values: for processes of this node and for those of others. A value of scope GLOBAL is in both.
-//! Gets read from here; fences and direct modex take the remote set to other nodes through `modex`.
+//! Gets read from here; fences and direct modex send the remote set to other nodes through `modex`.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use phalanx_wire::{Info, Key, Kval, Value};
 use super::limits::MAX_COMMITTED;
 use crate::qualified::{Name, name_of, opened};
 
-/// What a process has committed for one side.
+/// The values that a process committed for one side.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     by_key: BTreeMap<Key, Held>,
-    /// As they were put.
+    /// In the form in which they were put.
     qualified: BTreeMap<Name, Value>,
-    /// How often something was put here, and when each key that is here was last.
+    /// The number of changes, and at which change each present key was last put.
     changes: u64,
     by_change: BTreeMap<u64, Key>,
     qualified_changed: u64,
@@ -32,7 +32,7 @@ struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Committed {
     happened: bool,
-    /// Values were lost, because a commit could not be read or had no room.
+    /// Values were lost, because a commit was unreadable or exceeded the limit.
     refused: Option<Status>,
     local: Values,
     remote: Values,
@@ -40,7 +40,7 @@ pub(super) struct Committed {
 }
 
 impl Committed {
-    /// Whether there was a commit at all: one without values counts.
+    /// Whether there was a commit at all, even an empty one.
     pub(super) fn happened(&self) -> bool {
         self.happened
     }
@@ -49,7 +49,7 @@ impl Committed {
         self.happened = true;
     }
 
-    /// Why a value that is not here may have been committed all the same.
+    /// Why a value may be missing although it was committed.
     pub(super) fn refused(&self) -> Option<Status> {
         self.refused
     }
@@ -69,12 +69,12 @@ impl Committed {
         &self.remote
     }
 
-    /// The set for one side of the network, and the other: neighbours, or (`remote`) processes of other nodes.
+    /// The values for one side, then the other side's: processes of this node, or (`remote`) of other nodes.
     pub(super) fn sides(&self, remote: bool) -> (&Values, &Values) {
         if remote { (&self.remote, &self.local) } else { (&self.local, &self.remote) }
     }
 
-    /// Takes one bucket. Refuses what would exceed the limit, and keeps what it had.
+    /// Stores one bucket. Refuses all of it if it would exceed the limit.
     pub(super) fn store(&mut self, scope: Scope, values: Vec<Kval>) -> Result<(), Status> {
         let added: usize = values.iter().map(|kval| kval.key.as_str().len() + weight(&kval.value)).sum();
         if self.bytes.saturating_add(added) > MAX_COMMITTED {
@@ -131,12 +131,12 @@ impl Values {
         Some(old.value)
     }
 
-    /// How new the newest value is.
+    /// The number of the newest change.
     pub(super) fn newest(&self) -> u64 {
         self.changes
     }
 
-    /// What is newer than that, and the value of `key`, which the asker may have lost.
+    /// Values newer than `told`, and the value of `key`, which the asker may have lost.
     pub(super) fn since(&self, told: u64, key: &Key) -> Vec<Kval> {
         let asked = self.by_key.get(key).filter(|held| held.changed <= told);
         let asked = asked.map(|held| Kval { key: key.clone(), value: held.value.clone() });
@@ -150,14 +150,14 @@ impl Values {
         newer.chain(qualified.map(|value| Kval::new(keys::QUALIFIED_VALUE, value.clone())))
     }
 
-    /// Whether there is a value of this key with whichever qualifiers.
+    /// Whether there is a value of this key with any qualifiers.
     pub(super) fn has_qualified(&self, key: &Key) -> bool {
         self.qualified.values().filter_map(opened).any(|(named, ..)| named == *key)
     }
 
-    /// Whether there is a value of this key, with just these qualifiers.
+    /// Whether there is a value of this key with exactly these qualifiers.
     pub(super) fn has(&self, key: &Key, name: Option<&Name>) -> bool {
-        // Another server asks for all that is qualified.
+        // Another server asks for all qualified values.
         self.get(key, name).is_some() || (*key == keys::QUALIFIED_VALUE && !self.qualified.is_empty())
     }
 
@@ -187,7 +187,7 @@ impl<const N: usize> From<[(Key, Value); N]> for Values {
     }
 }
 
-/// About how many bytes a value keeps.
+/// Roughly how many bytes a value occupies.
 pub(super) fn weight(value: &Value) -> usize {
     let text = |t: &Option<phalanx_wire::Text>| t.as_ref().map_or(0, |t| t.as_bytes().len());
     let inner = match value {

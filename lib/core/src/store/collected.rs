@@ -1,9 +1,8 @@
-//! What a fence has collected, in a file of the server: read when a value of a rank is wanted for the first time, rank by rank.
+//! Data that fences collected, in a file of the server, read per rank when a value of that rank is first wanted.
 //!
-//! A rank is read at most once per file, and put over what was known of it before; what the server has answered since is newer
-//! than the file, and stands. A file is good until something happens by which this process can know that others have gone on:
-//! then another is named, or none ([`Store::outdate_collected`]), and the server is asked as before. So it is whenever a file
-//! cannot be opened or read.
+//! A rank is read at most once per file, and overrides what was known before; values that the server has sent since are newer
+//! than the file, and stay. A file is valid until this process can know that others have gone on: then the server names
+//! another, or none ([`Store::outdate_collected`]), and is asked as before. The same holds if a file cannot be opened or read.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,26 +16,26 @@ use phalanx_wire::{Kval, Nspace, Text, Value};
 use super::space::{Owned, Space};
 use super::{Store, read, write};
 
-/// Opens the files that a server names: the shell's part.
+/// Opens the files that a server names; implemented by the shell.
 pub trait OpenCollected: fmt::Debug + Send + Sync {
-    /// None: it is not there, or not ours to read.
+    /// None: it does not exist, or we may not read it.
     fn open(&self, file: &Text) -> Option<Arc<dyn ReadAt>>;
 }
 
 /// The collection of one namespace.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    /// Which collection is good, by its number; 0: none. Ranks remember up to which one they were read.
+    /// The number of the valid collection; 0: none. Each rank records the last one that it was read from.
     good: AtomicU32,
     shelved: RwLock<Shelved>,
 }
 
 #[derive(Debug, Default)]
 struct Shelved {
-    /// The number of the last collection that was named.
+    /// The number of the latest collection.
     last: u32,
     state: Place,
-    /// The last file that was opened: the next collection may stand behind the one before.
+    /// The last opened file: the next collection may be appended to it.
     file: Option<(Text, Arc<dyn ReadAt>)>,
 }
 
@@ -63,7 +62,7 @@ impl Shelf {
         self.good.store(if named.is_some() { shelved.last } else { 0 }, Ordering::Release);
     }
 
-    /// What became of opening the collection of this number.
+    /// The result of opening the collection of this number.
     fn opened(&self, number: u32, collection: Option<&Arc<Opened>>) {
         let mut shelved = write(&self.shelved);
         if shelved.last != number || !matches!(shelved.state, Place::Named(..)) {
@@ -80,7 +79,7 @@ impl Shelf {
 }
 
 impl Store {
-    /// From now on these tell what their namespaces' processes have committed, and no others.
+    /// From now on these collections are valid for their namespaces, and no others.
     pub fn set_collected(&self, named: &[Collected]) {
         for (nspace, space) in read(&self.spaces).iter() {
             let named = named.iter().find(|named| named.nspace == *nspace);
@@ -98,7 +97,7 @@ impl Store {
         self.set_collected(&[]);
     }
 
-    /// A value of a rank, once what the good file holds of it has been read.
+    /// A rank's value, after its part of the valid file has been read.
     pub(super) fn collected_value(
         &self,
         space: &Space,
@@ -115,7 +114,7 @@ impl Store {
         space.rank_value(rank, key)
     }
 
-    /// Reads what the good file holds of a rank, unless that is done.
+    /// Reads a rank's part of the valid file, unless that is done.
     pub(super) fn catch_up(&self, space: &Space, nspace: &str, rank: Rank) {
         let good = space.shelf.good();
         let is_done = |known: &Owned| known.upto >= good;
@@ -168,9 +167,9 @@ impl Store {
     }
 }
 
-/// A number that no file has: what is known of this process itself is always up to date.
+/// A number that no file has: this process's own values are always up to date.
 pub(super) const ALWAYS: u32 = u32::MAX;
-/// Files named after so many are not read.
+/// Maximum number of files; later ones are not read.
 const LAST: u32 = ALWAYS - 1;
 
 #[cfg(test)]

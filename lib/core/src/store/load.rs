@@ -1,5 +1,5 @@
-//! Takes job data and peers' values into the store. What a server says of each process of a job is taken one by one: there may
-//! be thousands, and all of it at once would be many times what is kept.
+//! Loads job data and peers' values into the store. A server's data of each process of a job are loaded one by one: there may
+//! be thousands, and all of it decoded at once would be many times what is kept.
 
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::get::OwnerData;
@@ -10,7 +10,7 @@ use phalanx_wire::{Kval, Nspace, ProcId};
 use super::{Store, lock, write};
 
 impl Store {
-    /// The answer to REQ, while it is read.
+    /// The answer to REQ, loaded while it is decoded.
     pub fn load_items(&self, nspace: &Nspace, items: JobItems<'_>) -> Result<(), DecodeError> {
         for item in items {
             match item? {
@@ -47,18 +47,17 @@ impl Store {
         }
     }
 
-    /// The values of one rank, as the server has just told them; those of rank UNDEF are this process's own.
+    /// The values of one rank, as the server has just sent them; those of rank UNDEF are this process's own.
     pub fn load_owner(&self, data: OwnerData) {
         let rank = if data.owner.rank == Rank::UNDEF { self.me.rank } else { data.owner.rank };
         let values = self.pooled(data.values);
         let space = self.space_or_new(&data.owner.nspace);
         let values = space.without_qualified(rank, values);
-        // No file that was named before is newer.
+        // No file named so far is newer.
         write(&space.ranks).entry(rank.0).or_default().take(values, space.shelf.good());
     }
 
-    /// These are started again: what they had put is of the past, also what the files have of it that were named so far. What hosts say
-    /// of them stays.
+    /// These are restarted: forgets the values they put, including those in the files named so far. Values from hosts stay.
     pub fn forget_values(&self, procs: &[ProcId]) {
         for proc in procs.iter().filter(|proc| **proc != self.me) {
             let Some(space) = self.space(proc.nspace.as_str()) else { continue };
@@ -72,7 +71,7 @@ impl Store {
         }
     }
 
-    /// Keeps a value of any process for this process alone.
+    /// Stores a value of any process for this process alone.
     pub fn keep(&self, owner: &ProcId, kval: Kval) {
         let rank = if owner.rank == Rank::UNDEF { self.me.rank } else { owner.rank };
         self.insert_rank(&owner.nspace, rank, [kval]);

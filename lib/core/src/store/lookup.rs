@@ -1,7 +1,7 @@
-//! Answers a get from what is known, or says that the server must be asked.
+//! Answers a get from the store, or finds that the server must be asked.
 //!
 //! The standard lets a caller name the realm of a key (`pmix.node.info`, `pmix.app.info` ...). Without one, a reserved key is
-//! looked up where it can stand: at the rank, then at the job, then at the realms of this node, this app and the session.
+//! looked up where it can be: at the rank, then at the job, then at the realms of this node, this app and the session.
 
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Value};
@@ -11,24 +11,24 @@ use super::values::Values;
 use super::{Store, read};
 use crate::qualified::Name;
 
-/// What is asked, in the terms of `PMIx_Get`.
+/// A get, in the terms of `PMIx_Get`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LookupRequest {
     pub proc: ProcId,
-    /// None: everything that the process, or the realm, has, as an array of infos.
+    /// None: all values of the process or realm, as an array of infos.
     pub key: Option<Key>,
     pub realm: Realm,
     /// `pmix.optional`: never ask the server.
     pub optional: bool,
-    /// `pmix.get.refresh`: do not trust what is known.
+    /// `pmix.get.refresh`: ignore stored values.
     pub refresh: bool,
-    /// `pmix.scope`: of values of one key, which is meant the server knows.
+    /// `pmix.scope`: only the server knows which of a key's values is meant.
     pub scoped: bool,
-    /// The key with what its value must be qualified by.
+    /// The key with the qualifiers of the wanted value.
     pub qualified: Option<Name>,
 }
 
-/// Where a value is looked up.
+/// Directives that decide where a value is looked up.
 pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::SESSION_INFO,
     keys::JOB_INFO,
@@ -40,19 +40,19 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::DATA_SCOPE,
 ];
 
-/// Where the caller says the key stands.
+/// The realm that the caller names.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Realm {
     #[default]
     Unsaid,
     Session,
     Job,
-    /// Of the asker's own node when neither is given.
+    /// The caller's own node when neither is given.
     Node {
         name: Option<String>,
         id: Option<u32>,
     },
-    /// Of the asker's own app when not given.
+    /// The caller's own app when not given.
     App {
         number: Option<u32>,
     },
@@ -80,8 +80,8 @@ impl LookupRequest {
         }
     }
 
-    /// Whether the server can say at once that there is no such value: the host must provide reserved keys of a job before
-    /// its processes start, while a user's key may be put at any time.
+    /// Whether the server knows at once that there is no such value: the host must provide reserved keys of a job before its
+    /// processes start, while a user's key may be put at any time.
     pub fn is_for_job_data_of(&self, asker: &ProcId) -> bool {
         self.proc.nspace == asker.nspace && self.key.as_ref().is_some_and(Key::is_reserved)
     }
@@ -116,7 +116,7 @@ impl Store {
         }
     }
 
-    /// What a get finds once the server has answered.
+    /// The result of a get after the server has answered.
     pub fn known(&self, request: &LookupRequest) -> Option<Value> {
         let LookupRequest { proc, key, realm, scoped, qualified, .. } = request;
         if let Some(name) = qualified {
@@ -159,25 +159,25 @@ impl Store {
         }
     }
 
-    /// What a get without directives finds here. Allocates nothing, unless the value does.
+    /// The result of a get without directives. Allocates nothing, unless the value does.
     pub fn value(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
         let space = self.space(nspace)?;
         let collected = || self.collected_value(&space, nspace, rank, key);
         match key.starts_with(RESERVED) {
             _ if !rank.is_process() => self.told_value(&space, rank, key),
-            // What hosts say of ranks stays as it is. Some programs put such keys as well.
+            // Values from hosts do not change. Some programs put such keys as well.
             true => self.told_value(&space, rank, key).or_else(collected),
             false => collected(),
         }
     }
 
-    /// What is known without looking into files of the server.
+    /// Looks only into the store, not into files of the server.
     fn told_value(&self, space: &Space, rank: Rank, key: &str) -> Option<Value> {
         match rank {
-            // All ranks together are on no node; whoever means its own says so with `pmix.node.info`.
+            // Rank WILDCARD has no node; a caller that means its own uses `pmix.node.info`.
             Rank::WILDCARD if key == keys::NODEID => None,
             Rank::WILDCARD => self.in_realms(&read(&space.job), key),
-            // The one question about a process whose rank nobody can name: what is my own?
+            // The only question about an unknown rank: the process's own.
             Rank::INVALID if key == keys::RANK => Some(Value::Rank(self.me.rank)),
             Rank::UNDEF => {
                 let of_some_rank =
@@ -200,7 +200,7 @@ impl Store {
         self.space(nspace.as_str()).map(|space| read(&space.job).node_names()).unwrap_or_default()
     }
 
-    /// Any realm of the job: the job's own values, then this node's, this app's, the session's.
+    /// Looks in all realms of the job: the job's own values, then this node's, this app's, the session's.
     fn in_realms(&self, realms: &JobRealms, key: &str) -> Option<Value> {
         let app = || realms.apps.get(&self.my_number(keys::APPNUM).unwrap_or(0));
         realms
@@ -227,7 +227,7 @@ impl Store {
     }
 }
 
-/// Where a process lives. Tools have no node of their own in the jobs that they ask about.
+/// The node of a process. Tools have no node of their own in the jobs that they ask about.
 fn node_of<'a>(space: &Space, realms: &'a JobRealms, rank: Rank) -> Option<&'a NodeRealm> {
     let of = |key| space.rank_value(rank, key);
     let by_name = of(keys::HOSTNAME);
@@ -247,5 +247,5 @@ fn as_infos(values: &Values) -> Option<Value> {
     Some(Value::DataArray(Box::new(DataArray::of_infos(infos))))
 }
 
-/// What the names of the standard's keys begin with.
+/// The prefix of the standard's keys.
 const RESERVED: &str = "pmix";

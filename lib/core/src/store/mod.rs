@@ -1,8 +1,8 @@
-//! What a client knows: job data, what its peers have committed, and what it has put itself.
+//! The values that a client has: job data, committed values of its peers, and those it has put itself.
 //!
 //! One writer (the machine, on the progress thread) and many readers (the program's threads, in the middle of a get), so
 //! each namespace has its own locks and a lookup holds one of them for reading at a time. Values are decoded before a lock
-//! is taken. Nothing here speaks to a server: a lookup that finds nothing says whether one should be asked.
+//! is taken. Nothing here talks to a server: a lookup that finds nothing returns whether one should be asked.
 
 pub(crate) mod collected;
 mod load;
@@ -25,7 +25,7 @@ use phalanx_wire::{Kval, Nspace, ProcId, Value};
 use space::{Owned, Pool, Space};
 use stage::Stage;
 
-/// Everything one client knows of all namespaces.
+/// All values of one client, for all namespaces.
 #[derive(Debug)]
 pub struct Store {
     me: ProcId,
@@ -37,7 +37,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store of the process `me`, which so far knows nothing but who it is.
+    /// The store of the process `me`, which so far holds nothing but its rank.
     pub fn new(me: ProcId) -> Store {
         let store = Store {
             me: me.clone(),
@@ -57,12 +57,12 @@ impl Store {
         store
     }
 
-    /// The same, with a way to open what the server has collected.
+    /// The same, with a way to open the server's collected data.
     pub fn reading(me: ProcId, files: Option<Arc<dyn OpenCollected>>) -> Store {
         Store { files, ..Store::new(me) }
     }
 
-    /// Whose store this is.
+    /// The process that this store belongs to.
     pub fn me(&self) -> &ProcId {
         &self.me
     }
@@ -78,7 +78,7 @@ impl Store {
         write(&self.spaces).entry(nspace.clone()).or_default().clone()
     }
 
-    /// Puts `values` over what is known of one rank.
+    /// Puts `values` over the known ones of one rank.
     fn insert_rank(&self, nspace: &Nspace, rank: Rank, values: impl IntoIterator<Item = Kval>) {
         let values = self.pooled(values);
         let space = self.space_or_new(nspace);
@@ -86,7 +86,7 @@ impl Store {
         write(&space.ranks).entry(rank.0).or_default().take(values, 0);
     }
 
-    // A job of n ranks brings each key n times: all share one allocation. What a peer compressed is expanded once, here.
+    // A job of n ranks brings each key n times: all share one allocation. Compressed values are expanded once, here.
     fn pooled(&self, values: impl IntoIterator<Item = Kval>) -> Vec<(phalanx_wire::Key, Value)> {
         let expanded = values.into_iter().filter_map(|kval| match kval.value.expanded(LONGEST_VALUE) {
             Ok(value) => Some((kval.key, value)),
@@ -101,10 +101,10 @@ impl Store {
     }
 }
 
-/// The longest value that a compressed one may become, in bytes.
+/// Maximum length of a decompressed value, in bytes.
 const LONGEST_VALUE: usize = 64 << 20;
 
-// A poisoned lock only says that a reader panicked; the data behind it is whole, since writers insert finished values.
+// A poisoned lock only means that a reader panicked; the data behind it is whole, since writers insert finished values.
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }

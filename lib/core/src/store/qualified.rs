@@ -1,7 +1,6 @@
-//! Qualified values of peers, those among them that the members of a group say of themselves when it forms: these are qualified by
-//! the group's context id.
+//! Qualified values of peers, including the group information of a group's members, which is qualified by the group's context id.
 //!
-//! A get that names qualifiers finds such values and no others; a get that names none never finds them.
+//! A get with qualifiers finds only such values; a get without them never does.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +11,7 @@ use super::space::Space;
 use super::{Store, read, write};
 use crate::qualified::{Name, opened};
 
-/// Those of one namespace.
+/// The qualified values of one namespace.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     values: BTreeMap<(Rank, Name), Value>,
@@ -21,7 +20,7 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    /// Keeps a value of a process, in the place of the one with the same qualifiers.
+    /// Stores a value of a process, replacing the one with the same qualifiers.
     fn keep(&mut self, rank: Rank, name: Name, value: Value) {
         if self.values.insert((rank, name.clone()), value).is_some() {
             return;
@@ -43,7 +42,7 @@ impl Shelf {
 }
 
 impl Space {
-    /// Keeps the qualified ones among the values of a process, and gives back the others.
+    /// Stores the qualified values among these, and returns the others.
     pub(super) fn without_qualified(&self, rank: Rank, mut values: Vec<(Key, Value)>) -> Vec<(Key, Value)> {
         let named = values.extract_if(.., |(key, _)| *key == keys::QUALIFIED_VALUE);
         for (key, qualifiers, value) in named.filter_map(|(_, value)| opened(&value)) {
@@ -66,5 +65,5 @@ impl Store {
     }
 }
 
-/// Programs that form groups for ever keep the latest.
+/// The number of values kept: a program that forms groups for ever keeps the latest.
 const MOST: usize = 1 << 16;

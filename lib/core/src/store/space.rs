@@ -18,21 +18,21 @@ pub(super) struct Space {
     pub(super) qualified: RwLock<qualified::Shelf>,
 }
 
-/// What is known of one rank.
+/// The values of one rank.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
     pub(super) values: Values,
-    /// The last file of the server that has nothing newer, by its number.
+    /// The number of the latest file that has nothing newer.
     pub(super) upto: u32,
 }
 
-/// What concerns the job as a whole, and its nodes and apps.
+/// Values of the job as a whole, and of its nodes and apps.
 #[derive(Debug, Default)]
 pub(super) struct JobRealms {
     pub(super) session: Values,
     pub(super) job: Values,
     nodes: Vec<NodeRealm>,
-    /// Where in `nodes` a name or a number is found.
+    /// Indexes into `nodes` by name and by number.
     by_name: BTreeMap<String, usize>,
     by_id: BTreeMap<u32, usize>,
     pub(super) apps: BTreeMap<u32, Values>,
@@ -44,7 +44,7 @@ pub(super) struct NodeRealm {
 }
 
 impl Owned {
-    /// Takes values that are as new as the file of that number.
+    /// Adds values that are as new as the file of that number.
     pub(super) fn take(&mut self, values: Vec<(Key, Value)>, upto: u32) {
         self.values.extend(values);
         self.upto = self.upto.max(upto);
@@ -66,13 +66,13 @@ impl JobRealms {
         self.nodes.get(*self.by_id.get(&id)?)
     }
 
-    /// In the order in which they were told.
+    /// In the order in which they were received.
     pub(super) fn node_names(&self) -> Vec<String> {
         let name = |node: &NodeRealm| node.values.get(keys::HOSTNAME)?.as_str().map(str::to_owned);
         self.nodes.iter().filter_map(name).collect()
     }
 
-    /// Files one value of the job, looking into the arrays that stand for realms.
+    /// Stores one value of the job; arrays of realms are split up.
     pub(super) fn take(&mut self, key: Key, value: Value) {
         match (key.as_str(), value) {
             (keys::NODE_INFO_ARRAY, Value::DataArray(array)) => self.take_node(values_of(&array)),
@@ -109,7 +109,7 @@ fn values_of(array: &DataArray) -> Values {
     array.infos().map(|info| (info.key.clone(), info.value.clone())).collect()
 }
 
-/// One allocation for each distinct key, and for each distinct text that a host says of processes.
+/// One allocation for each distinct key, and for each distinct text that a host provides about processes.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     keys: BTreeSet<Key>,

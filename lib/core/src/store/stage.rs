@@ -1,7 +1,7 @@
-//! What this process has put and not yet committed.
+//! Values that this process has put and not yet committed.
 //!
-//! A put is visible to its own process at once, so it goes into the store as well; the stage only remembers what the next
-//! commit must carry. Putting a key again before the commit replaces the value, and with it the scope.
+//! A put is visible to its own process at once, so it goes into the store as well; the stage only holds what the next commit
+//! must send. Putting a key again before the commit replaces the value and its scope.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use crate::qualified::{Name, name_of};
 
 #[derive(Debug, Default)]
 pub(super) struct Stage {
-    /// Of one key as many as are qualified differently.
+    /// One entry per key and set of qualifiers.
     values: BTreeMap<(Key, Option<Name>), (Scope, Value)>,
-    /// Keys whose values are for other nodes, committed or not.
+    /// Keys of values for other nodes, committed or not.
     offered: BTreeSet<Key>,
 }
 
 impl Store {
-    /// Makes a value known here and stages it for the next commit, unless its scope keeps it inside this process.
+    /// Stores a value for this process and stages it for the next commit, unless its scope keeps it inside this process.
     pub fn put(&self, scope: Scope, kval: Kval) {
         if scope != Scope::INTERNAL {
             let name = if kval.key == keys::QUALIFIED_VALUE { name_of(&kval.value) } else { None };
@@ -34,7 +34,7 @@ impl Store {
         self.insert_rank(&self.me.nspace, self.me.rank, [kval]);
     }
 
-    /// Takes what was put since the last time, by scope. A scope without values is left out.
+    /// Takes what was put since the last call, by scope. A scope without values is left out.
     pub fn take_staged(&self) -> Vec<(Scope, Vec<Kval>)> {
         let staged = std::mem::take(&mut lock(&self.stage).values);
         let mut buckets: BTreeMap<Scope, Vec<Kval>> = BTreeMap::new();
@@ -44,7 +44,7 @@ impl Store {
         buckets.into_iter().collect()
     }
 
-    /// What this process has put for other nodes under keys of its own.
+    /// The values that this process has put for other nodes under keys that are not reserved.
     pub fn offered(&self) -> Vec<Kval> {
         let keys: Vec<Key> =
             lock(&self.stage).offered.iter().filter(|key| !key.is_reserved()).cloned().collect();

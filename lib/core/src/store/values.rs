@@ -1,7 +1,7 @@
 //! The values of one owner.
 //!
-//! A process of a large job knows a handful of values of each of very many owners, so these stand in a list that has no room to
-//! spare; only an owner with many has a tree.
+//! A process of a large job has a handful of values of each of very many owners, so these are kept in lists without spare
+//! capacity; only an owner with many has a tree.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ mod tests {
         let mut values = Values::default();
         let mut model = BTreeMap::new();
         for n in 0..200_u32 {
-            // Every number from 0 to 99 twice, in an order that is not theirs.
+            // Every number from 0 to 99 twice, out of order.
             let key = Key::new(&format!("key-{}", n * 37 % 100)).unwrap();
             values.insert(key.clone(), n.into());
             model.insert(key, Value::from(n));

@@ -1,7 +1,7 @@
-//! Attach: one more server, from the connection to the tool's place among its servers.
+//! Attach: adds a server, from the connection to its place among the tool's servers.
 //!
-//! Several may be asked side by side; the caller takes one of those that have let the tool in, and forgoes the others. Until it is
-//! taken a server's word counts for nothing, so that the tool has the name that the right one gives it.
+//! Several may be asked side by side; the caller takes one of those that have admitted the tool, and forgoes the others. A
+//! server's answer takes effect only when the server is taken, so that the tool gets its name from the right one.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Tool {
 
     pub(super) fn on_take(&mut self, now: Time, id: CallId, attempt: Attempt, primary: bool, out: &mut Out) {
         let result = match self.asked_as(attempt) {
-            // It may have gone again.
+            // The connection may have ended already.
             Some(number) => self.take(now, number, primary, out).ok_or(InitError::TurnedAway),
             None => Err(InitError::TurnedAway),
         };
@@ -127,7 +127,7 @@ impl Tool {
         let client = &session.client;
         let server = session.uri.is_some().then(|| client.server().cloned()).flatten();
         let attached = Attached { me: client.proc().clone(), server, store: client.store() };
-        // What the first server has said is true for all.
+        // The name and store from the first server hold for all.
         self.config.proc = Some(attached.me.clone());
         self.store = Some(attached.store.clone());
         self.tell_handlers(now, number, out);
@@ -180,7 +180,7 @@ impl Tool {
         }
     }
 
-    /// Drops what stands for servers that are gone, the primary one apart.
+    /// Drops the sessions of lost servers, except the primary one's.
     fn forget_lost(&mut self) {
         let primary = self.primary;
         self.sessions.retain(|number, session| Some(*number) == primary || !session.client.is_lost());
@@ -197,5 +197,5 @@ const DIALECT: Dialect = Dialect {
     format: Format { generation: Generation::V41, described: false },
     release: Release::new(5, 0, 11),
 };
-/// Servers that a tool may have at once, those included that it has lost and not yet forgotten.
+/// Maximum number of a tool's servers, including lost ones that are not yet dropped.
 const MOST_SESSIONS: usize = 256;

@@ -1,4 +1,4 @@
-//! What a program asks of its tool, and what it is told.
+//! Calls of a program to its tool, and their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,27 @@ use crate::store::Store;
 
 #[derive(Debug)]
 pub enum ToolCall {
-    /// Goes on without a server: the tool must have a name. Answer: `Attached`.
+    /// Runs without a server: the tool must have a name. Answer: `Attached`.
     Alone,
-    /// Asks one more server to let the tool in. It is none of the tool's before it is taken. Answer: `Asked`.
+    /// Asks one more server to admit the tool. It does not belong to the tool before it is taken. Answer: `Asked`.
     Ask {
         attempt: Attempt,
         uri: ServerUri,
         dialect: Dialect,
-        /// How long the server may take to let the tool in.
+        /// How long the server may take to admit the tool.
         patience: Duration,
-        /// What the server wants to be shown if it is on another node.
+        /// The secret that a server on another node requires.
         secret: Option<String>,
     },
-    /// Makes a server that has let the tool in one of its own, the first one, or if so wanted, the primary one. Answer: `Attached`.
+    /// Takes a server that has admitted the tool. It becomes the primary one if it is the first, or if requested. Answer:
+    /// `Attached`.
     Take { attempt: Attempt, primary: bool },
-    /// Leaves a server that has been asked and is not taken. If it has not answered, `Asked` ends as overdue. Answer: `Done`.
+    /// Leaves a server that was asked and is not taken. If it has not answered, `Asked` ends as overdue. Answer: `Done`.
     Forgo(Attempt),
     /// Leaves a server. Answer: `Done`.
     Detach(ProcId),
-    /// Whom requests go to from now on. With `wait`, for as long as it takes or until `timeout`, the server may still be on its
-    /// way. Answer: `Done`.
+    /// Sets the server that requests go to from now on. With `wait`, the server may be attached later, without a limit or until
+    /// `timeout`. Answer: `Done`.
     SetServer { server: ProcId, wait: bool, timeout: Option<Duration> },
     /// Answer: `Servers`.
     Servers,
@@ -40,7 +41,7 @@ pub enum ToolCall {
     Client(ClientCall),
 }
 
-/// The caller's name for one server that is asked, of which no other that is asked has the like.
+/// The caller's number for one server that is asked, unique among those under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt(pub u64);
 
@@ -54,14 +55,14 @@ pub enum ToolReturn {
     Client(ClientReturn),
 }
 
-/// What a tool is told when it has been let in.
+/// What a tool gets when it has been admitted.
 #[derive(Clone, Debug)]
 pub struct Attached {
     /// The tool's own name, the same for all servers.
     pub me: ProcId,
-    /// None: it goes on alone.
+    /// None: it runs alone.
     pub server: Option<ProcId>,
-    /// What the tool knows, for lookups on other threads.
+    /// The tool's values, for lookups on other threads.
     pub store: Arc<Store>,
 }
 

@@ -1,4 +1,4 @@
-//! Detach: leaves one server, or all of them with the tool's end.
+//! Detach: leaves one server, or all of them when the tool finalizes.
 
 use phalanx_spec::Status;
 use phalanx_wire::ProcId;
@@ -18,7 +18,7 @@ impl Tool {
 
     pub(super) fn on_detached(&mut self, number: u64, call: CallId, out: &mut Out) {
         if self.primary == Some(number) {
-            // It goes on standing for what cannot be reached, until another is named.
+            // It stays as an unreachable primary server until another is set.
             if let Some(session) = self.sessions.get_mut(&number) {
                 session.client.retire();
             }
@@ -29,7 +29,7 @@ impl Tool {
         out.push(Output::Return { id: call, result: ToolReturn::Done(Status::SUCCESS) });
     }
 
-    /// Says goodbye to every server. Directives are for the primary one.
+    /// Finalizes at every server. Directives are for the primary one.
     pub(super) fn on_finalize(&mut self, now: Time, id: CallId, call: ClientCall, out: &mut Out) {
         if self.ending.is_some() || self.sessions.is_empty() {
             return self.end(id, Status::ERR_INIT, out);
@@ -59,7 +59,7 @@ impl Tool {
         out.push(Output::Return { id: call, result });
     }
 
-    /// The connection to this server, if there is one. Any rank will do if the namespace has but one server.
+    /// The connection to this server, if there is one. Any rank matches if the namespace has only one server.
     pub(super) fn session_of(&self, server: &ProcId) -> Option<u64> {
         let connected = self.sessions.iter().filter(|(_, session)| session.is_connected());
         let mut matching = connected.filter(|(_, s)| s.client.server().is_some_and(|it| server.covers(it)));

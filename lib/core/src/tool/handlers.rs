@@ -1,6 +1,6 @@
-//! Handlers of events: registered with every server of the tool, those included that come later.
+//! Event handlers: registered with every server of the tool, including later ones.
 //!
-//! The program waits for the primary server's word only; if that refuses, the others are told that it is off.
+//! The program waits for the primary server's answer only; if that refuses, the handler is deregistered from the others.
 
 use phalanx_spec::Status;
 use phalanx_wire::Info;
@@ -17,7 +17,7 @@ struct Handler {
     id: HandlerId,
     codes: Vec<Status>,
     info: Vec<Info>,
-    /// The registration that is under way.
+    /// The pending registration.
     call: Option<CallId>,
 }
 
@@ -32,7 +32,7 @@ impl Handlers {
 }
 
 impl Tool {
-    /// Registers all handlers with a server that is new.
+    /// Registers all handlers with a new server.
     pub(super) fn tell_handlers(&mut self, now: Time, session: u64, out: &mut Out) {
         let calls: Vec<ClientCall> = self.handlers.0.iter().map(Handler::registration).collect();
         for call in calls {
@@ -49,7 +49,7 @@ impl Tool {
         }
     }
 
-    /// The primary server has answered a registration, if that is what it was.
+    /// Handles the primary server's answer, if it was to a registration.
     pub(super) fn on_registered(&mut self, now: Time, call: CallId, result: &ClientReturn, out: &mut Out) {
         let Some(handler) = self.handlers.0.iter_mut().find(|handler| handler.call == Some(call)) else {
             return;

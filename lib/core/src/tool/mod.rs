@@ -1,8 +1,8 @@
 //! The tool role: one process and its connections to any number of servers.
 //!
 //! Each connection is a [`Client`] that introduces itself as a tool; what a client can ask, a tool asks of its primary server.
-//! This machine hands calls and bytes to the right one, and keeps what belongs to the tool as a whole: its name, its store, its
-//! handlers of events (which hear of every server), and the order of its servers. Where servers are found is the shell's part.
+//! This machine passes calls and bytes to the right one, and keeps what belongs to the tool as a whole: its name, its store,
+//! its event handlers (which get events of every server), and the order of its servers. Finding servers is the shell's part.
 
 mod attach;
 mod call;
@@ -27,12 +27,12 @@ use crate::support::{self, OuterSupport};
 use handlers::Handlers;
 use primary::Wish;
 
-/// Who the tool is, and how it introduces itself.
+/// The tool's identity, and how it introduces itself.
 #[derive(Clone, Debug)]
 pub struct ToolConfig {
-    /// None: the first server names it.
+    /// None: the first server assigns a name.
     pub proc: Option<ProcId>,
-    /// It means to start jobs.
+    /// It intends to start jobs.
     pub launcher: bool,
     /// A server has started it: its name is that of a process of a job.
     pub started: bool,
@@ -40,7 +40,7 @@ pub struct ToolConfig {
     pub uid: u32,
     pub gid: u32,
     pub hostname: String,
-    /// What it says of itself beside its name: its pid, its command line and the like.
+    /// Its other attributes: its pid, its command line and the like.
     pub info: Vec<Info>,
 }
 
@@ -48,13 +48,13 @@ pub struct ToolConfig {
 #[derive(Debug)]
 pub struct Tool {
     config: ToolConfig,
-    /// There since the tool has had a name.
+    /// Exists once the tool has a name.
     store: Option<Arc<Store>>,
     sessions: BTreeMap<u64, Session>,
     last_session: u64,
     primary: Option<u64>,
     handlers: Handlers,
-    /// Through which server a stream was pulled.
+    /// The server through which each stream was pulled.
     pulls: BTreeMap<HandlerId, u64>,
     wishes: Vec<Wish>,
     own_calls: BTreeMap<CallId, Own>,
@@ -67,15 +67,15 @@ pub struct Tool {
 #[derive(Debug)]
 struct Session {
     client: Client,
-    /// None: the tool on its own, without a server.
+    /// None: the tool by itself, without a server.
     uri: Option<ServerUri>,
-    /// What it was asked as, until it is taken.
+    /// The attempt that it belongs to, until it is taken.
     attempt: Option<Attempt>,
-    /// It has been let in and is taken.
+    /// It has admitted the tool and is taken.
     up: bool,
 }
 
-/// What a call is for that the tool makes itself of one of its sessions.
+/// The purpose of a call that the tool itself makes of one of its sessions.
 #[derive(Debug)]
 enum Own {
     Alone {
@@ -95,11 +95,11 @@ enum Own {
         call: CallId,
     },
     Goodbye,
-    /// Nobody waits for the answer.
+    /// The answer is ignored.
     Nothing,
 }
 
-/// The tool says goodbye to all.
+/// The tool finalizes at all servers.
 #[derive(Debug)]
 struct Ending {
     call: CallId,
@@ -127,12 +127,12 @@ impl Tool {
         }
     }
 
-    /// The machine of a library that honours some attributes itself.
+    /// Adds the attributes that the library around the tool honours itself.
     pub fn within(self, outer: &'static OuterSupport) -> Tool {
         Tool { outer, ..self }
     }
 
-    /// Everything that is awaited: from servers, from handlers of this program, and servers that are to become the primary one.
+    /// Everything pending: requests to servers, event handlers of this program, and servers that are to become the primary one.
     pub fn explain(&self) -> Vec<Waiting> {
         let mut all: Vec<Waiting> =
             self.sessions.values().flat_map(|session| session.client.explain()).collect();
@@ -188,12 +188,12 @@ impl Tool {
         };
         match session {
             Some(session) => self.hand(now, session, Input::Call { id, call }, out),
-            // Nobody has been asked for anything yet: init has not been called, or has failed.
+            // No server was ever asked: init has not been called, or has failed.
             None => out.push(Output::Return { id, result: ToolReturn::Done(phalanx_spec::Status::ERR_INIT) }),
         }
     }
 
-    /// Hands an input to one session and carries out what comes of it.
+    /// Passes an input to one session and carries out its outputs.
     fn hand(&mut self, now: Time, number: u64, input: Input<'_, ClientCall>, out: &mut Out) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let mut from_client = ClientOut::default();
@@ -232,7 +232,7 @@ impl Tool {
         }
     }
 
-    /// Makes a call of a session in the tool's own name.
+    /// Makes a call of a session on the tool's own behalf.
     fn make_call(&mut self, now: Time, session: u64, call: ClientCall, purpose: Own, out: &mut Out) {
         self.last_own_call += 1;
         let id = CallId(OWN_CALLS | self.last_own_call);
@@ -278,14 +278,14 @@ impl Machine for Tool {
     }
 }
 
-/// The numbers of calls that the tool makes itself lie apart from those of the program.
+/// Separates the numbers of the tool's own calls from those of the program.
 const OWN_CALLS: u64 = 1 << 63;
 
-/// Deliveries of several sessions have numbers that tell them apart.
+/// Makes the delivery numbers of several sessions distinct.
 fn outer(session: u64, id: DeliveryId) -> DeliveryId {
     match id.0 >> SESSION_SHIFT {
         0 => DeliveryId(session << SESSION_SHIFT | id.0),
-        // Output whose server does not want to hear of it.
+        // Output whose server needs no report.
         _ => id,
     }
 }

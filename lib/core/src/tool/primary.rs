@@ -1,4 +1,4 @@
-//! Set server: whom requests go to. A server that is still on its way can be waited for.
+//! Set server: selects the server that requests go to, and waits for one that is not attached yet.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Out, Tool, ToolReturn};
 use crate::explain::Waiting;
 use crate::machine::{CallId, Output, Time};
 
-/// A server that is to become the primary one as soon as the tool is connected to it.
+/// A server that becomes the primary one as soon as the tool is connected to it.
 #[derive(Debug)]
 pub(super) struct Wish {
     call: CallId,

@@ -1,4 +1,4 @@
-//! Whole machines against each other, and against sessions that were captured.
+//! Whole machines against each other, and against captured sessions.
 
 mod recorded_clients;
 mod sessions;

@@ -1,8 +1,8 @@
 //! Sessions captured between OpenPMIx clients and servers, with our server in place of theirs.
 //!
-//! The clients' recorded bytes are fed as they are. Behind the server stands a host that answers what theirs must have
-//! answered, and the other ranks are on another node, so that their values come from there. Every request must be answered
-//! exactly once, with the recorded status, and where the answer is the host's also with the recorded content.
+//! The clients' recorded bytes are fed unchanged. Behind the server is a host that answers what theirs must have answered,
+//! and the other ranks are on another node, so that their values come from there. Every request must be answered exactly
+//! once, with the recorded status, and where the answer is the host's also with the recorded content.
 
 // Tests read files and may fail.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
@@ -64,12 +64,12 @@ const OTHER_NUMBER: &str = "the recorded server numbers registrations otherwise"
 struct Recording {
     name: String,
     hello: Hello,
-    /// What the client sent, message by message, the handshake first.
+    /// The client's messages, the handshake first.
     sent: Vec<Vec<u8>>,
     /// The answers, by tag.
     answers: BTreeMap<u32, Vec<u8>>,
     welcome: Vec<u8>,
-    /// How their server wrote group answers: by its own release.
+    /// Their server's release, which decides the form of group answers.
     server: Release,
 }
 
@@ -87,8 +87,8 @@ impl Recording {
         };
         let (sent, received) = (of(">"), of("<"));
         let hello = HelloReader::new().feed(sent.first()?).ok()??;
-        // Tools of 6.1 are recorded with a codec that only they have; clients of shared memory say so and are served all
-        // the same.
+        // Tools of 6.1 are recorded with a codec that only they have; clients with a shared-memory store declare it and are
+        // served all the same.
         let welcome = received.first()?.clone();
         let mut answers = BTreeMap::new();
         for message in &received[1..] {
@@ -117,7 +117,7 @@ impl Recording {
         matches!(self.hello.flavor, Flavor::Client | Flavor::Singleton)
     }
 
-    /// Who the client is: its own name, or the one that their server gave it.
+    /// The client's name: its own, or the one that their server assigned.
     fn proc(&self) -> ProcId {
         let named =
             || match Answer::<ToolWelcome>::decode(&self.welcome, self.hello.flavor).unwrap().unwrap().0 {
@@ -127,7 +127,7 @@ impl Recording {
         self.hello.proc.clone().unwrap_or_else(named)
     }
 
-    /// The job as the recorded answer to REQ has it; only the client itself is on our node.
+    /// The job from the recorded answer to REQ; only the client itself is on our node.
     fn job(&self) -> JobInfo {
         let proc = self.proc();
         let told = self.sent[1..].iter().map(|message| frame(message)).find_map(|frame| {
@@ -157,7 +157,7 @@ struct Replay {
     server: Server,
     out: Outbox<ServerReturn, ()>,
     reader: Option<FrameReader>,
-    /// Requests without answer: tag and what was asked.
+    /// Unanswered requests, by tag.
     open: BTreeMap<u32, Request>,
     answers: usize,
     unlike: Vec<String>,
@@ -238,7 +238,7 @@ impl Replay {
         }
     }
 
-    /// The answer must be what theirs was, as far as it does not depend on what only their server had.
+    /// The answer must equal theirs, as far as it does not depend on what only their server had.
     fn compare(&mut self, ours: &Frame) {
         let request = self.open.remove(&ours.tag).unwrap();
         self.answers += 1;
@@ -289,7 +289,7 @@ impl Replay {
         }
     }
 
-    /// What their host must have answered to the request that is open.
+    /// What their host must have answered to the open request.
     fn host(&mut self, op: HostOp) -> HostReply {
         let dialect = self.recording.dialect();
         let open = self.open.last_key_value().and_then(|(tag, _)| self.recording.answers.get(tag)).cloned();
@@ -362,7 +362,7 @@ impl Replay {
     }
 }
 
-/// What the server of the node where `proc` runs would give of it.
+/// What the server of `proc`'s node would return for it.
 fn committed(proc: &ProcId, values: Vec<Kval>) -> Blob {
     let mut server = server();
     let mut out = Outbox::default();
@@ -444,6 +444,6 @@ fn frame(message: &[u8]) -> Frame {
 }
 
 fn status(payload: &[u8], dialect: Dialect) -> Status {
-    // An answer to REQ or a pull begins otherwise, and is compared otherwise.
+    // Answers to REQ and to pulls begin differently, and are compared differently.
     Reader::new(dialect.format, payload).get().unwrap_or(Status::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! Sessions captured between OpenPMIx clients and servers, with our client in place of theirs.
 //!
-//! The client is made to ask what theirs asked, the server's recorded bytes are its answers. Every call must end as the
-//! recorded answer says. Gets that our client answers from its own store are not asked; that is the only liberty it has.
+//! The client is made to ask what theirs asked, and the server's recorded bytes are its answers. Every call must end as in
+//! the recorded answer. Gets that our client answers from its own store are not sent; that is the only difference allowed.
 
 // Tests read files and may fail.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
@@ -49,13 +49,13 @@ fn our_client_understands_every_answer_that_theirs_got() {
 /// DEREGEVENTS is not answered.
 const LEFT_OUT: &[&str] = &["DEREGEVENTS"];
 
-/// Where our request may hold something else: a get says that the server need not wait, 6.1 sends what it has put along
-/// with a connect, and 4.2 does not say who was in a group.
+/// Commands whose requests may differ: a get tells the server that it need not wait, 6.1 sends its put values along with a
+/// connect, and 4.2 does not list the members of a group.
 const LIKE_OTHERS: &[Command] = &[Command::GETNB, Command::CONNECTNB, Command::GROUP_DESTRUCT];
 
 struct Session {
     name: String,
-    /// How their client introduced itself; none where the recording is of something else.
+    /// The handshake of their client; none if the recording is of something else.
     hello: Option<Hello>,
     /// `true`: from the client.
     messages: Vec<(bool, Vec<u8>)>,
@@ -88,7 +88,7 @@ impl Session {
         Session { name, hello, messages, server, has_job_data }
     }
 
-    /// Tools shake hands otherwise; clients of shared memory get their data there.
+    /// Tools have a different handshake; clients with a shared-memory store get their data there.
     fn is_of_hash_client(&self) -> bool {
         self.hello.as_ref().is_some_and(|hello| hello.flavor == Flavor::Client && hello.store == "hash")
     }
@@ -97,11 +97,11 @@ impl Session {
 struct Replay {
     session: Session,
     client: Client,
-    /// Of theirs, when it asked.
+    /// Their client's dialect.
     dialect: Dialect,
-    /// Their tag of a request that waits for its answer, and ours.
+    /// Our tags of unanswered requests, by theirs.
     tags: BTreeMap<u32, u32>,
-    /// What was asked, and how it ended.
+    /// The calls, and how they ended.
     calls: BTreeMap<u64, (Command, Option<ClientReturn>)>,
     left_out: BTreeSet<Command>,
     /// The newest request of our client.
@@ -183,7 +183,7 @@ impl Replay {
         }
     }
 
-    /// Something that our client asks of itself in the same place.
+    /// A request that our client makes itself at the same point.
     fn same_request(&mut self, frame: &Frame, theirs: &Request) {
         let (tag, ours) = self.asked.take().unwrap();
         assert_eq!(ours.command(), theirs.command(), "{}", self.session.name);
@@ -207,13 +207,13 @@ impl Replay {
             return;
         };
         if let Request::IofPull(pull) = &mut ours {
-            // What only servers of ours understand.
+            // Only our servers understand it.
             pull.directives.retain(|info| info.key != *TELLS_TAKEN);
         }
         if LIKE_OTHERS.contains(&command) {
             assert_eq!(ours.command(), command);
         } else {
-            // Packed again: what we cannot say in their words (arrays without a type) is replaced.
+            // Encoded again: what their dialect cannot express (arrays without a type) is replaced.
             let theirs = Request::decode(&request.encode(self.dialect), self.dialect).unwrap();
             assert!(ours == theirs, "{}: {command:?}", self.session.name);
         }
@@ -226,7 +226,7 @@ impl Replay {
             Request::Fence(fence) => ClientCall::Fence(fence),
             Request::Get(get) => {
                 let proc = ProcId { nspace: get.nspace, rank: get.rank };
-                // 4.2 asks a server of 5.0 for a refresh in its own way; the answer is to an ordinary get.
+                // 4.2 has its own way to ask a server of 5.0 for a refresh; the answer is to an ordinary get.
                 let request =
                     LookupRequest { refresh: false, ..LookupRequest::new(proc, get.key, &get.info) };
                 ClientCall::Get { request, info: get.info }
@@ -271,7 +271,7 @@ impl Replay {
         })
     }
 
-    /// Their server's message, under the tag that our client used.
+    /// Passes on their server's message, under the tag that our client used.
     fn answer(&mut self, frame: &Frame) {
         let tag = match frame.tag {
             tag if tag < FIRST_REQUEST_TAG => tag,
@@ -316,7 +316,7 @@ impl Replay {
         }
     }
 
-    /// All calls have ended, and none because its answer could not be read.
+    /// All calls have ended, and none because its answer could not be decoded.
     fn check(&self) {
         for (command, end) in self.calls.values() {
             let end =

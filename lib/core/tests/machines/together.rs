@@ -1,4 +1,4 @@
-//! Our clients and our servers together, bytes and all, with everything that can happen happening in random order.
+//! Our clients and our servers together, down to the bytes, with all possible events in random order.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn value(value: impl Into<Value>) -> ClientReturn {
 
 const DONE: ClientReturn = ClientReturn::Done(Status::SUCCESS);
 
-/// Put, commit, then get from everybody; with or without a fence before, which may or may not collect.
+/// Put, commit, then get from all ranks; with or without a fence before, which may or may not collect.
 #[test]
 fn everybody_gets_what_everybody_put() {
     for seed in 0..SEEDS {
@@ -66,8 +66,8 @@ fn everybody_gets_what_everybody_put() {
     }
 }
 
-/// Whether a process asks or reads a file: after a fence, what neighbours committed before it is what it gets, and after one
-/// that collects also what all others did. A process that asks keeps what it was told.
+/// Both for a process that asks and for one that reads files: after a fence it gets what processes of its node committed
+/// before it, and after a collecting fence also what all others did. A process that asks keeps what it received.
 #[test]
 fn fences_show_what_was_committed_again() {
     for seed in 0..SEEDS {

@@ -1,4 +1,4 @@
-//! A tool and several servers, all in memory: names, the primary server, losses, what is waited for.
+//! A tool and several servers, all in memory: names, the primary server, losses, waits.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -28,7 +28,7 @@ fn proc(nspace: &str) -> ProcId {
     ProcId::new(&Nspace::new(nspace).unwrap(), Rank(0))
 }
 
-/// Server `srv-N` listens at port N; connections have the numbers that the tool gives them.
+/// Server `srv-N` listens at port N; connections have the tool's numbers.
 struct World {
     tool: Tool,
     servers: BTreeMap<u16, Server>,
@@ -39,11 +39,11 @@ struct World {
     delivered: Vec<(DeliveryId, HandlerId, Status)>,
     /// Hosts leave queries unanswered.
     silent: bool,
-    /// Takes connections and never answers.
+    /// A server that accepts connections and never answers.
     mute: Option<u16>,
-    /// What hosts were told of processes that have left.
+    /// Processes that were reported to hosts as lost.
     lost: Vec<ProcId>,
-    /// As whom tools are admitted that bring no name.
+    /// The namespace of tools that connect without a name.
     given: &'static str,
 }
 
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// What the server sends back on this connection; `None` stands for its end.
+    /// What the server sends back on this connection; `None`: it closes the connection.
     fn serve(&mut self, conn: ConnId, input: Input<'_, ServerCall>) -> Vec<Option<Vec<u8>>> {
         let port = self.conns.get(&conn).filter(|port| Some(**port) != self.mute);
         let Some(server) = port.and_then(|port| self.servers.get_mut(port)) else {
@@ -179,7 +179,7 @@ impl World {
         self.take(port, primary)
     }
 
-    /// Each server is asked as what its port is.
+    /// The attempt has the number of the port.
     fn ask(&mut self, port: u16) -> CallId {
         let uri = ServerUri::parse(&format!("srv-{port}.0;tcp4://127.0.0.1:{port}")).unwrap();
         let (attempt, patience) = (Attempt(port.into()), Duration::from_secs(30));
@@ -411,7 +411,7 @@ fn alone_a_tool_has_what_it_needs_of_itself() {
     assert_eq!((attached.me, attached.server), (proc("lone"), None));
     assert_eq!(world.query(), Status::ERR_UNREACH);
     assert_eq!(world.servers(), [""; 0]);
-    // Later it may have a server after all.
+    // Later it may get a server after all.
     assert_eq!(world.attach(1, false), Ok(proc("lone")));
     assert_eq!(world.query(), Status::SUCCESS);
 }

@@ -1,4 +1,4 @@
-/* What the programs here have in common: a check that ends the program, the size of its job, callbacks, and what a process holds. */
+/* Shared by these programs: a check that ends the program, the size of its job, callbacks, and the resources of a process. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -30,7 +30,7 @@ static inline uint32_t job_size(const pmix_proc_t *me)
     return size;
 }
 
-/* Of a directory: the open files of a process in /proc/self/fd, its threads in /proc/self/task. */
+/* Number of entries of a directory: a process's open files in /proc/self/fd, its threads in /proc/self/task. */
 static inline int entries(const char *path)
 {
     DIR *dir = opendir(path);
@@ -43,14 +43,14 @@ static inline int entries(const char *path)
     return count;
 }
 
-/* Waits until there are so many. A thread that was joined the kernel may still be about to remove. */
+/* Waits for this number of entries. The kernel may not have removed a joined thread yet. */
 static inline void comes_to(const char *path, int count)
 {
     while (entries(path) != count)
         usleep(1000);
 }
 
-/* How the call that was told to call back has ended: 0 not yet, 1 well, -1 badly. */
+/* Result of the call with this callback: 0 not yet, 1 success, -1 failure. */
 static volatile int called_back;
 
 static inline void call_back(pmix_status_t status, void *cbdata)
@@ -70,7 +70,7 @@ static inline void count_event(size_t handler, pmix_status_t status, const pmix_
     complete(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* What is not backed by files: those count as private, and dirty, when they were written just now and nobody else maps them. */
+/* Memory that is not backed by files: file pages count as private, and dirty, if just written and mapped by no other process. */
 static inline long private_kib(void)
 {
     FILE *file = fopen("/proc/self/smaps_rollup", "r");

@@ -1,5 +1,5 @@
-/* What a fence has collected is there while the server stands still: rank 0 stops the launcher, whose child it is, and gets what the
- * other ranks have put. */
+/* Collected data is available while the server is stopped: rank 0 stops the launcher, its parent, and gets what the other ranks
+ * have put. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void lets_the_launcher_go_on(void)
     kill(getppid(), SIGCONT);
 }
 
-/* A rank that asks the server waits until it goes on, and so until here. */
+/* A rank that asks the server waits until it continues, and so until here. */
 static void too_late(int signal)
 {
     (void)signal;
@@ -24,7 +24,7 @@ static void too_late(int signal)
     _exit(1);
 }
 
-/* Whether the process stands still: the third field, behind the name in brackets. */
+/* Whether the process is stopped: the third field, after the name in brackets. */
 static int is_stopped(pid_t pid)
 {
     char path[64], state = 0;

@@ -1,4 +1,4 @@
-/* What releases after 4.2 have added, as a rank of a job whose host refuses it, and lists in their compact form. */
+/* Functions that releases after 4.2 have added, in a rank of a job with a host that refuses them; and lists in compact form. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static pmix_status_t awaited(int call)
     return told;
 }
 
-/* Names that releases up to 6.1 have outside of their functions. */
+/* Data symbols of releases up to 6.1. */
 static int names(void)
 {
     struct pmix_server_module_4_0_0_t module = {0};

@@ -59,7 +59,7 @@ static int gets_of_the_other(const char *key)
     return 0;
 }
 
-/* What the child puts is the rank's, and it gets what others put, here and in other children. */
+/* The child's values are the rank's, and it gets the values of others, here and in other children. */
 static int works_beside_its_parent(void)
 {
     CHECK(begins() == 0);
@@ -81,7 +81,7 @@ static int leaves_without_finalize(void)
     return begins();
 }
 
-/* The C library runs handlers of its own around its fork; of the second way it hears nothing. */
+/* The C library runs handlers around its own fork; it does not notice the second way. */
 static pid_t forks(int way, int (*child)(void))
 {
     pid_t pid = way == 0 ? fork() : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
@@ -120,7 +120,7 @@ static int meets_with_children(void)
     return 0;
 }
 
-/* Children that go on when their parent finalizes. */
+/* Children that continue when their parent finalizes. */
 static int finalizes_before_its_child(void)
 {
     int started[2], finalized[2];
@@ -193,7 +193,7 @@ int main(void)
     CHECK(in_children(works_beside_its_parent, 0) == 0);
     CHECK(gets_of_the_other("child") == 0);
     CHECK(meets_with_children() == 0);
-    /* The parent is as it was, whatever becomes of its children. */
+    /* The parent is unchanged, whatever happens to its children. */
     CHECK(in_children(dies, SIGKILL) == 0 && in_children(leaves_without_finalize, 0) == 0);
     CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
     CHECK(participates_with_its_child() == 0);

@@ -1,4 +1,4 @@
-/* What programs rely on that no document says, or in passing only: found in the examples of OpenPMIx. To be run in 4 ranks. */
+/* Behaviour that programs rely on and that no document states clearly: found in the examples of OpenPMIx. To be run in 4 ranks. */
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ static void joined(pmix_status_t status, pmix_info_t info[], size_t ninfo, void 
     __atomic_add_fetch(&answered, 1, __ATOMIC_RELEASE);
 }
 
-/* Even ranks hear of the group by its event alone. */
+/* Even ranks learn of the group by its event alone. */
 static void invited(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                     pmix_info_t *results, size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *cbdata)
 {
@@ -105,7 +105,7 @@ static void handle(pmix_status_t code, pmix_notification_fn_t handler)
     CHECK(PMIx_Register_event_handler(&code, 1, NULL, 0, handler, NULL, NULL) >= 0);
 }
 
-/* The leader hears of its group as the others do, and everybody can name it instead of its members. */
+/* The leader gets its group's event as the others do, and all members can name the group instead of its members. */
 static void accepts_inside_of_the_handler(uint32_t size)
 {
     pmix_proc_t procs[64], group;
@@ -136,7 +136,7 @@ static void accepts_inside_of_the_handler(uint32_t size)
     CHECK(PMIx_Group_destruct("guests", NULL, 0) == PMIX_SUCCESS);
 }
 
-/* What the members of a group say of themselves is found by the group's number, also when the group has ended. */
+/* The group information of members is found by the group's context id, even after the group has ended. */
 static void says_what_number_it_uses(uint32_t size)
 {
     pmix_info_t infos[2], *said, *results = NULL, qualifier;
@@ -175,7 +175,7 @@ static void says_what_number_it_uses(uint32_t size)
     CHECK(PMIx_Get(&me, PMIX_GROUP_LOCAL_CID, &qualifier, 1, &value) == PMIX_ERR_NOT_FOUND);
 }
 
-/* The first two ranks bring one more each, and may know of each other. Nobody knows all members before the group is there. */
+/* The first two ranks add one more each, and may know each other. No rank knows all members before the group is formed. */
 static void brings_others(uint32_t size, bool bootstrap)
 {
     pmix_info_t infos[3], *results = NULL;
@@ -238,7 +238,7 @@ int main(void)
     says_what_number_it_uses(size);
     brings_others(size, true);
     brings_others(size, false);
-    /* Who has left is not asked any more. */
+    /* A rank that has left is not asked any more. */
     CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
     CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);
     printf("habits are honoured\n");

@@ -1,4 +1,4 @@
-/* A program that ends the library's thread and makes progress from then on, also while other threads of it wait. */
+/* A program that ends the library's thread and makes progress from then on, even while other threads of it wait. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ int main(void)
     alarm(600);
     PMIx_Progress_thread_stop(NULL, 0);
     for (int life = 0; life < LIVES; life++) {
-        /* Each life has codes of its own: servers keep events for those who ask late. */
+        /* Each round has codes of its own: servers keep events for later registrations. */
         pmix_status_t code = PMIX_EXTERNAL_ERR_BASE - 7 - 2 * life, after = code - 1;
         bool flush = life % 2 == 0;
 
@@ -87,7 +87,7 @@ int main(void)
         comes_to(THREADS, before + 2);
         PMIx_Progress_thread_stop(NULL, 0);
 
-        /* Who waits makes progress, for itself and for others. */
+        /* Waiting threads make progress, for themselves and for others. */
         PMIX_INFO_LOAD(&info, key, &seven, PMIX_UINT32);
         CHECK(PMIx_Publish(&info, 1) == PMIX_SUCCESS);
         for (int n = 0; n < 2; n++)

@@ -1,4 +1,4 @@
-/* Rank 0 invites everybody: who joins finds what the others have put, and what they say of themselves, under the group's number. */
+/* Rank 0 invites all: each that joins finds the others' values, and their group information, under the group's context id. */
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ static void load_saying(pmix_info_t *info)
     PMIX_DATA_ARRAY_DESTRUCT(&said);
 }
 
-/* Nobody is asked for it. */
+/* The server is not asked for it. */
 static void expect(uint32_t rank, const char *key, size_t number, uint32_t expected)
 {
     pmix_value_t *value = NULL;

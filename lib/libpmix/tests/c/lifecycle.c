@@ -24,7 +24,7 @@ static int in_a_child(const pmix_proc_t *parent)
     return 0;
 }
 
-/* A child of the C library's making, one that it does not hear of, and the child of a child. */
+/* A child made by the C library, one that the C library does not notice, and the child of a child. */
 static int forked(const pmix_proc_t *me)
 {
     for (int way = 0; way < 3; way++) {
@@ -49,8 +49,8 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
     done(PMIX_EVENT_NO_ACTION_TAKEN, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* The library's thread, there since a handler is, takes no signal of the program's: all but KILL, STOP and the C library's own
- * are blocked. */
+/* The library's thread, which exists once there is a handler, takes no signal of the program's: all but KILL, STOP and the C
+ * library's own are blocked. */
 static int threads_are_deaf(void)
 {
     int others = 0;
@@ -79,7 +79,7 @@ static int threads_are_deaf(void)
     return 0;
 }
 
-/* What is required and not known is refused; what is not required is left alone. */
+/* Unknown required attributes are refused; other unknown ones are ignored. */
 static int directives_are_read(void)
 {
     const char *unknown[] = {PMIX_SERVER_GATEWAY, "my.own.key"};

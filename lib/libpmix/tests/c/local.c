@@ -1,4 +1,4 @@
-/* Everything that needs no server: values, infos, lists, buffers, strings, and calls that come too early. */
+/* Everything that needs no server: values, infos, lists, buffers, strings, and calls before init. */
 #include <stdio.h>
 
 #include <pmix_tool.h>

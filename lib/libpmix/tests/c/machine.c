@@ -1,5 +1,5 @@
-/* What a host tells of its machine and prepares for a job, and what a process of that job then finds: resources, inventories,
- * attributes, setup, blocks of resources. This program is the host, and with an argument the process. */
+/* A host registers its machine and prepares a job, and a process of that job finds the result: resources, inventories, attributes,
+ * setup, blocks of resources. This program is the host, and with an argument the process. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ extern char **environ;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* One answer that is waited for. */
+/* One awaited answer. */
 struct answer {
     bool there;
     pmix_status_t status;
@@ -103,7 +103,7 @@ static size_t times(const pmix_info_t *infos, size_t ninfo, const char *key)
     return found;
 }
 
-/* What was registered twice is there once, with its last value; what was taken back is not there. */
+/* A resource registered twice is there once, with its last value; a deregistered one is not there. */
 static void resources_are_there_once(const pmix_proc_t *job)
 {
     pmix_value_t *value;
@@ -159,7 +159,7 @@ static int process(void)
     CHECK(member(value, PMIX_ALLOC_FABRIC_SEC_KEY)->value.data.bo.size == 16);
     CHECK(strcmp(member(value, PMIX_ALLOC_FABRIC_ID)->value.data.string, "net0") == 0);
     PMIX_VALUE_RELEASE(value);
-    /* Another node, which has nothing of this job. */
+    /* Another node, without processes of this job. */
     PMIX_INFO_LOAD(&where[0], PMIX_NODE_INFO, &yes, PMIX_BOOL);
     PMIX_INFO_LOAD(&where[1], PMIX_HOSTNAME, "far.example", PMIX_STRING);
     CHECK(PMIx_Get(&job, PMIX_AVAIL_PHYS_MEMORY, where, 2, &value) == PMIX_SUCCESS);
@@ -232,7 +232,7 @@ static void take_stock(void)
     array = &find(mine.infos, 1, PMIX_NODE_INFO_ARRAY)->value;
     CHECK(strcmp(member(array, PMIX_HOSTNAME)->value.data.string, HERE) == 0);
     CHECK(strstr(member(array, PMIX_TOPOLOGY_XML)->value.data.string, "<topology") != NULL);
-    /* The host knows better than the kernel. */
+    /* The host's values override the kernel's. */
     CHECK(member(array, PMIX_AVAIL_PHYS_MEMORY)->value.data.uint64 == 5);
     CHECK(PMIx_server_deliver_inventory(mine.infos, 1, NULL, 0, op_done, &told) == PMIX_SUCCESS);
     CHECK(take(&told)->status == PMIX_SUCCESS);
@@ -272,7 +272,7 @@ static void prepare(void)
     CHECK(find(setup.infos, setup.ninfo, PMIX_ADD_ENVAR) != NULL);
     CHECK(find(setup.infos, setup.ninfo, PMIX_ALLOC_FABRIC) != NULL);
     CHECK(member(&find(setup.infos, setup.ninfo, PMIX_NODE_INFO_ARRAY)->value, PMIX_TOPOLOGY_XML) == NULL);
-    /* Before the job is known, as some hosts do. */
+    /* Before the job is registered, as some hosts do. */
     CHECK(PMIx_server_setup_local_support(JOB, setup.infos, setup.ninfo, op_done, &told) == PMIX_SUCCESS);
     CHECK(take(&told)->status == PMIX_SUCCESS);
     PMIX_INFO_FREE(setup.infos, setup.ninfo);
@@ -292,7 +292,7 @@ static void prepare(void)
     PMIX_INFO_DESTRUCT(&more[1]);
 }
 
-/* The attributes of a function, as the server tells them of itself. */
+/* The attributes of a function, as the server reports them. */
 static pmix_data_array_t *honoured(const char *function, pmix_info_t **results, size_t *count)
 {
     pmix_query_t *query = PMIx_Query_create(1);
@@ -331,7 +331,7 @@ static pmix_status_t prepare_with(const char *key)
     return status;
 }
 
-/* What is said to be honoured is, and what is not said is refused. */
+/* Reported attributes are honoured, and others are refused. */
 static void keep_ones_word(void)
 {
     static const char *const functions[] = {"PMIx_server_init", "PMIx_server_collect_inventory", "PMIx_server_setup_local_support"};

@@ -1,4 +1,4 @@
-/* A program that makes progress itself: no thread of the library's, callbacks only inside of calls. */
+/* A program that makes progress itself: the library has no thread, and callbacks run only inside calls. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ int main(void)
     PMIx_Progress();
     PMIX_INFO_LOAD(&info, PMIX_EXTERNAL_PROGRESS, NULL, PMIX_BOOL);
     for (int life = 0; life < 20; life++) {
-        /* Each life has a code of its own: servers keep events for those who ask late. */
+        /* Each round has a code of its own: servers keep events for later registrations. */
         pmix_status_t code = PMIX_EXTERNAL_ERR_BASE - 7 - life;
 
         called_back = events = 0;

@@ -1,4 +1,4 @@
-/* Of one key a process puts several values, told apart by qualifiers: who asks with the same finds them. */
+/* A process puts several values of one key with different qualifiers: a get with the same qualifiers finds each. */
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,7 +65,7 @@ static void expect_none(uint32_t rank, const char *key, uint32_t color)
     CHECK(PMIx_Get(&peer, key, infos, 2, &value) == PMIX_ERR_NOT_FOUND);
 }
 
-/* Keys of the standard as well as others. Values are asked of the server, or come with the fence. */
+/* Keys of the standard as well as others. Values are requested from the server, or come with the fence. */
 static void exchange(bool collect, uint32_t size)
 {
     const char *keys[] = {collect ? "mine" : "ours", collect ? PMIX_GROUP_LOCAL_CID : PMIX_GROUP_CONTEXT_ID};

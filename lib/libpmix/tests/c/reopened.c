@@ -1,4 +1,4 @@
-/* A host that loads the library, uses it, and unloads it, again and again. The library is named on the command line. */
+/* A host that repeatedly loads the library, uses it, and unloads it. The library is named on the command line. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* The server's role: counted, repeatable without growth, not inherited by a forked child, harmless to the process's signals and
- * environment; too early, too late, NULL and nonsense; and modules of the layouts of each release, at the end of the memory. */
+ * environment; too early, too late, NULL and invalid calls; and modules with the layouts of each release, at the end of memory. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void not_a_server(void)
     PMIx_server_deregister_nspace(job, NULL, NULL);
 }
 
-/* A child that has been forked to become a client may be set up by itself; nobody else without a server. */
+/* A child that was forked to become a client may be set up by itself; without a server no other process may. */
 static pmix_status_t set_up(void)
 {
     pmix_nspace_t job = "job";
@@ -86,7 +86,7 @@ static void nonsense(void)
     PMIX_INFO_DESTRUCT(&info);
     CHECK(PMIx_server_register_client(NULL, 0, 0, NULL, NULL, NULL) == PMIX_ERR_BAD_PARAM);
     CHECK(PMIx_server_register_client(&nobody, 0, 0, NULL, NULL, NULL) == PMIX_ERR_BAD_PARAM);
-    /* A client may be named before its job. */
+    /* A client may be registered before its job. */
     CHECK(PMIx_server_register_client(&proc, 0, 0, NULL, NULL, NULL) == PMIX_OPERATION_SUCCEEDED);
     CHECK(PMIx_server_setup_fork(NULL, &env) == PMIX_ERR_BAD_PARAM);
     CHECK(PMIx_server_setup_fork(&proc, NULL) == PMIX_ERR_BAD_PARAM);
@@ -107,11 +107,11 @@ static void nonsense(void)
     answers = 0;
     PMIx_server_deregister_client(NULL, hear, &answers);
     CHECK(answers == 1 && told == PMIX_ERR_BAD_PARAM);
-    /* What is not known is gone already. */
+    /* An unknown object counts as deregistered. */
     PMIx_server_deregister_nspace(unknown, NULL, NULL);
 }
 
-/* The array is edited, nothing else is; what stands in it already is replaced. */
+/* Only the array is edited; entries that it has already are replaced. */
 static void environment(void)
 {
     pmix_nspace_t job = "job";
@@ -169,7 +169,7 @@ static pmix_status_t session(const pmix_proc_t *requestor, uint32_t id, const pm
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* What is no entry: it must not be called, whatever is asked. */
+/* Stands beyond the entries: it must never be called. */
 static pmix_status_t trap(void)
 {
     CHECK(!"an entry that is none has been called");
@@ -178,7 +178,7 @@ static pmix_status_t trap(void)
 
 typedef void (*entry)(void);
 
-/* A server whose module has so many entries, behind which the memory ends, or other data of the host begin. */
+/* A server with a module of this many entries, followed by the end of memory or by other data of the host. */
 static void module_of(size_t count, bool says, bool ends)
 {
     long page = sysconf(_SC_PAGESIZE);
@@ -204,7 +204,7 @@ static void module_of(size_t count, bool says, bool ends)
             entries[count + i] = (entry) trap;
     memset(called, 0, sizeof called);
     PMIX_INFO_LOAD(&info, "phalanx.module.size", &size, PMIX_SIZE);
-    /* Not the macro: it would say another size. */
+    /* Not the macro: it would pass another size. */
     CHECK((PMIx_server_init)((pmix_server_module_t *) entries, &info, says) == PMIX_SUCCESS);
     PMIX_INFO_DESTRUCT(&info);
     munmap(memory, 2 * page);
@@ -227,7 +227,7 @@ static void modules(void)
         }
 }
 
-/* Our header says how large the module is. */
+/* Our header passes the size of the module. */
 static void header(void)
 {
     pmix_server_module_t module = {0};
@@ -239,7 +239,7 @@ static void header(void)
     CHECK(PMIx_server_finalize() == PMIX_SUCCESS);
 }
 
-/* Without a thread: all is done in PMIx_Progress, or in calls that wait. */
+/* Without a thread: all work is done in PMIx_Progress, or in calls that wait. */
 static void own_progress(int threads)
 {
     pmix_nspace_t job = "job";
@@ -259,7 +259,7 @@ static void own_progress(int threads)
     CHECK(PMIx_server_finalize() == PMIX_SUCCESS);
 }
 
-/* Inside of callbacks nothing waits; what need not wait works. */
+/* Inside callbacks no call waits; calls that need not wait work. */
 static bool inside;
 
 static void in_callback(pmix_status_t status, void *cbdata)

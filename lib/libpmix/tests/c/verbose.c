@@ -1,4 +1,4 @@
-/* A program that makes mistakes, in itself and in a child: the library says so only where it is asked to. */
+/* A program that makes mistakes, in itself and in a child: the library reports them only where requested. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-//! Commit: hands what was put to the server.
+//! Commit: sends the staged values to the server.
 
 use phalanx_core::ClientCall;
 
@@ -6,7 +6,7 @@ use super::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Hands what was put to the server (`PMIx_Commit`).
+    /// Sends the values put so far to the server (`PMIx_Commit`).
     pub fn commit(&self) -> Result<(), Error> {
         self.check_pid()?;
         self.done(ClientCall::Commit(self.store.take_staged()), || "commit".into())

@@ -8,8 +8,8 @@ use super::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Binds processes together, as if they were of one job: what ends one of them concerns all (`PMIx_Connect`). Returns
-    /// when all of them have called it; each then knows the others' jobs.
+    /// Binds processes together, as if they were of one job: the end of one concerns all (`PMIx_Connect`). Returns when all
+    /// of them have called it; each then has the data of the others' jobs.
     pub fn connect(&self, procs: &[ProcId], info: &[Info]) -> Result<(), Error> {
         let call = ClientCall::Connect(Connect {
             procs: procs.to_vec(),

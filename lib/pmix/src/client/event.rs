@@ -13,7 +13,7 @@ impl Client {
     /// (`PMIx_Register_event_handler`).
     ///
     /// Handlers of one event run one after the other: single-code handlers before those of several codes before default ones,
-    /// newer before older; `info` can say otherwise. Each is given the results of those before it. A status of
+    /// newer before older; `info` can change this. Each gets the results of those before it. A status of
     /// `PMIX_EVENT_ACTION_COMPLETE` ends the chain.
     pub fn register_event_handler(
         &self,
@@ -33,7 +33,7 @@ impl Client {
         registered.map(|()| id)
     }
 
-    /// Keeps a handler that may say later what it has done, for a registration by [`submit`](Client::submit).
+    /// Stores a handler that may complete later, for a registration by [`submit`](Client::submit).
     pub fn keep_event_handler(
         &self,
         handler: impl FnMut(&Event, &[Info], EventDone) + Send + 'static,
@@ -42,12 +42,12 @@ impl Client {
         self.engine.keep(Callback::Event(Box::new(handler)))
     }
 
-    /// Drops a handler that was kept.
+    /// Drops a stored handler.
     pub fn forget_event_handler(&self, id: HandlerId) -> Result<(), Error> {
         self.engine.forget(id)
     }
 
-    /// The handler is not called any more when this returns (`PMIx_Deregister_event_handler`).
+    /// Removes a handler; it is not called any more when this returns (`PMIx_Deregister_event_handler`).
     pub fn deregister_event_handler(&self, id: HandlerId) -> Result<(), Error> {
         self.done(ClientCall::DeregisterEvents { handler: id }, || {
             "deregistration of an event handler".into()

@@ -10,8 +10,8 @@ use crate::error::Error;
 impl Client {
     /// Waits until all these processes have called it with the same participants; none: the whole job (`PMIx_Fence`).
     ///
-    /// With `pmix.collect` (`keys::COLLECT_DATA`) what they have committed is exchanged on the way. `pmix.timeout` limits
-    /// the wait, in seconds.
+    /// With `pmix.collect` (`keys::COLLECT_DATA`) their committed values are exchanged on the way. `pmix.timeout` limits the
+    /// wait, in seconds.
     pub fn fence(&self, procs: &[ProcId], info: &[Info]) -> Result<(), Error> {
         let operation = || match procs {
             [] => format!("fence of {}", self.job()),
@@ -20,8 +20,8 @@ impl Client {
         self.done(ClientCall::Fence(Fence { procs: procs.to_vec(), info: info.to_vec() }), operation)
     }
 
-    /// The same without waiting (`PMIx_Fence_nb`): `then` runs where progress is made, where nothing may block. It is not run
-    /// if this fails.
+    /// The same without waiting (`PMIx_Fence_nb`): `then` runs where progress is made, and must not block. It does not run if
+    /// this call fails.
     pub fn fence_then(
         &self,
         procs: &[ProcId],

@@ -1,4 +1,4 @@
-//! Finalize: says goodbye.
+//! Finalize: leaves the server.
 
 use phalanx_core::ClientCall;
 use phalanx_wire::Info;
@@ -7,13 +7,13 @@ use super::{Client, done};
 use crate::error::Error;
 
 impl Client {
-    /// Says goodbye to the server and ends the progress thread (`PMIx_Finalize`). With `pmix.embed.barrier` only after all
-    /// processes of the job have come this far.
+    /// Disconnects from the server and ends the progress thread (`PMIx_Finalize`). With `pmix.embed.barrier`, waits first
+    /// until all processes of the job have called it.
     pub fn finalize(self, info: &[Info]) -> Result<(), Error> {
         self.close(info)
     }
 
-    /// Ends the client like [`finalize`](Client::finalize) for all who share it; later calls are refused.
+    /// Ends the client like [`finalize`](Client::finalize), for all its owners; later calls are refused.
     pub fn close(&self, info: &[Info]) -> Result<(), Error> {
         self.check_pid()?;
         self.end_screens();

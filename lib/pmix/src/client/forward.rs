@@ -1,4 +1,4 @@
-//! What the library and its server pass on: only the host can answer it.
+//! Requests that only the host can answer; the library and its server pass them on.
 
 use phalanx_core::{ClientCall, ClientReturn};
 use phalanx_spec::{AllocDirective, ResourceBlockDirective};
@@ -13,20 +13,19 @@ use super::{Client, unexpected};
 use crate::error::Error;
 
 impl Client {
-    /// Directs running processes, or tells the host what to do when they end (`PMIx_Job_control`). No targets: the whole
-    /// job.
+    /// Controls running processes, or sets what the host does when they end (`PMIx_Job_control`). No targets: the whole job.
     pub fn job_control(&self, targets: &[ProcId], directives: &[Info]) -> Result<Vec<Info>, Error> {
         let call = JobControl { targets: targets.to_vec(), directives: directives.to_vec() };
         self.infos(call.into(), || "job control".into())
     }
 
-    /// Directs a session (`PMIx_Session_control`).
+    /// Controls a session (`PMIx_Session_control`).
     pub fn session_control(&self, session: u32, directives: &[Info]) -> Result<Vec<Info>, Error> {
         let call = SessionControl { session, directives: directives.to_vec() };
         self.infos(call.into(), || format!("control of session {session}"))
     }
 
-    /// Asks for a change of what this session may use (`PMIx_Allocation_request`).
+    /// Requests a change of the session's allocation (`PMIx_Allocation_request`).
     pub fn allocate(&self, directive: AllocDirective, info: &[Info]) -> Result<Vec<Info>, Error> {
         let call = Allocate { directive, info: info.to_vec() };
         self.infos(call.into(), || format!("allocation request {directive}"))
@@ -56,7 +55,7 @@ impl Client {
         }
     }
 
-    /// What the host says of a credential that somebody has shown (`PMIx_Validate_credential`).
+    /// Validates a credential of another process; returns the host's infos about it (`PMIx_Validate_credential`).
     pub fn validate_credential(&self, credential: &Blob, info: &[Info]) -> Result<Vec<Info>, Error> {
         let call = ValidateCredential { credential: credential.clone(), info: info.to_vec() };
         self.infos(call.into(), || "validation of a credential".into())

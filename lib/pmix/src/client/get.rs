@@ -1,4 +1,4 @@
-//! Get: values of processes and jobs. What is known is answered on the caller's thread.
+//! Get: values of processes and jobs. Known values are returned on the caller's thread.
 
 use phalanx_core::{ClientCall, ClientReturn, Lookup, LookupRequest};
 use phalanx_spec::Status;
@@ -10,9 +10,9 @@ use crate::error::Error;
 impl Client {
     /// The value of a key (`PMIx_Get`): of a process, of a job (rank WILDCARD), or of a node or app that `info` names.
     ///
-    /// What is known here is answered at once, on this thread. Otherwise the server is asked, which waits until the process
-    /// has committed the key, unless `info` says otherwise: `pmix.optional` never asks, `pmix.immediate` does not wait,
-    /// `pmix.timeout` limits the wait, in seconds.
+    /// A value that is known here is returned at once, on this thread. Otherwise the server is asked, which waits until the
+    /// process has committed the key, unless `info` changes that: `pmix.optional` never asks, `pmix.immediate` does not
+    /// wait, `pmix.timeout` limits the wait, in seconds.
     pub fn get(&self, proc: &ProcId, name: &str, info: &[Info]) -> Result<Value, Error> {
         self.check_pid()?;
         if info.is_empty()
@@ -23,8 +23,8 @@ impl Client {
         self.look_up(LookupRequest::new(proc.clone(), Some(key(name)?), info), info)
     }
 
-    /// The same without waiting (`PMIx_Get_nb`): `then` runs at once if the value is known here, else where progress is made,
-    /// where nothing may block. It is not run if this fails.
+    /// The same without waiting (`PMIx_Get_nb`): `then` runs at once if the value is known here, otherwise where progress is
+    /// made; it must not block. It does not run if this call fails.
     pub fn get_then(
         &self,
         proc: &ProcId,
@@ -52,7 +52,7 @@ impl Client {
         Ok(())
     }
 
-    /// Everything that a process has put and committed, and what its host says of it.
+    /// All values that a process has put and committed, and the host's values of it.
     pub fn get_all(&self, proc: &ProcId, info: &[Info]) -> Result<Vec<Info>, Error> {
         self.check_pid()?;
         match self.look_up(LookupRequest::new(proc.clone(), None, info), info)? {
@@ -67,7 +67,7 @@ impl Client {
     }
 
     fn look_up(&self, request: LookupRequest, info: &[Info]) -> Result<Value, Error> {
-        // Made only where it is needed: a hit takes less time than this text.
+        // Made only where needed: a hit takes less time than formatting this text.
         let operation = |request: &LookupRequest| match &request.key {
             Some(key) => format!("get of {key} of {}", request.proc),
             None => format!("get of everything of {}", request.proc),

@@ -1,4 +1,4 @@
-//! Groups: sets of processes with a name.
+//! Groups: named sets of processes.
 
 use phalanx_core::{ClientCall, ClientReturn, GroupFormed};
 use phalanx_wire::cmd::group::{Construct, Leave};
@@ -19,15 +19,15 @@ impl Client {
         self.formed(call, || format!("construction of group {name}"))
     }
 
-    /// Asks processes into a group and waits for their answers, at most for `pmix.timeout` (`PMIx_Group_invite`). They are told
-    /// by an event, `PMIX_GROUP_INVITED`. Who declines makes it fail, unless `pmix.grp.opt` says otherwise.
+    /// Invites processes to a group and waits for their answers, at most for `pmix.timeout` (`PMIx_Group_invite`). They get the
+    /// event `PMIX_GROUP_INVITED`. If one declines, the group fails, unless `pmix.grp.opt` is set.
     pub fn group_invite(&self, name: &str, procs: &[ProcId], info: &[Info]) -> Result<GroupFormed, Error> {
         let call =
             ClientCall::GroupInvite { id: Text::from(name), procs: procs.to_vec(), info: info.to_vec() };
         self.formed(call, || format!("invitation to group {name}"))
     }
 
-    /// Takes an invitation up and waits until the group is formed, or declines it and does not wait (`PMIx_Group_join`).
+    /// Accepts an invitation and waits until the group is formed, or declines it and does not wait (`PMIx_Group_join`).
     pub fn group_join(
         &self,
         name: &str,
@@ -49,13 +49,13 @@ impl Client {
         }
     }
 
-    /// Ends a group that this process has helped to form; all members call it (`PMIx_Group_destruct`).
+    /// Ends a group that this process is in; all members call it (`PMIx_Group_destruct`).
     pub fn group_destruct(&self, name: &str, info: &[Info]) -> Result<(), Error> {
         let call = ClientCall::GroupDestruct { id: Text::from(name), info: info.to_vec() };
         self.done(call, || format!("destruction of group {name}"))
     }
 
-    /// Leaves a group; the others are told by an event (`PMIx_Group_leave`).
+    /// Leaves a group; the others are notified by an event (`PMIx_Group_leave`).
     pub fn group_leave(&self, name: &str, info: &[Info]) -> Result<(), Error> {
         let call = ClientCall::GroupLeave(Leave { id: Text::from(name), info: info.to_vec() });
         self.done(call, || format!("leave of group {name}"))

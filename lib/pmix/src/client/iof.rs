@@ -1,4 +1,4 @@
-//! Forwarded streams: what other processes write and read (RFC0025).
+//! Forwarded streams: output and input of other processes (RFC0025).
 
 use phalanx_core::{ClientCall, ClientReturn, HandlerId, UNASKED};
 use phalanx_spec::{IofChannel, Status};
@@ -12,9 +12,9 @@ use crate::screen::{Part, Screen};
 use phalanx_shell::stdin::Collection;
 
 impl Client {
-    /// Calls `handler` on the progress thread with what these processes write (`PMIx_IOF_pull`): who, on which channel,
-    /// which bytes, and infos. No bytes: it will write no more. Pieces come as they were read, not as lines. With
-    /// `pmix.iof.file` or `pmix.iof.dir` the output is written into files as well; with `pmix.iof.fonly` into these alone.
+    /// Calls `handler` on the progress thread with the output of these processes (`PMIx_IOF_pull`): source, channel, bytes,
+    /// and infos. No bytes: the stream has ended. Pieces come as they were read, not as lines. With `pmix.iof.file` or
+    /// `pmix.iof.dir` the output is written into files as well; with `pmix.iof.fonly` into these alone.
     pub fn iof_pull(
         &self,
         sources: &[ProcId],
@@ -22,7 +22,7 @@ impl Client {
         directives: &[Info],
         mut handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
     ) -> Result<HandlerId, Error> {
-        // What a handler has seen when it returns, it has taken.
+        // Output counts as taken when the handler returns.
         let handler = move |from: &ProcId, channel, data: &[u8], info: &[Info], done: OutputDone| {
             handler(from, channel, data, info);
             drop(done);
@@ -30,7 +30,7 @@ impl Client {
         self.pull_parts(sources, channels, Part::of(directives, true)?, Some(handler))
     }
 
-    /// The last part is the one that the program knows; what takes the output of the others ends with it.
+    /// The last part is the one that the program knows; the screens of the other parts end with it.
     fn pull_parts(
         &self,
         sources: &[ProcId],
@@ -70,7 +70,7 @@ impl Client {
 
     fn end_screen(&self, id: HandlerId, screen: Screen, directives: &[Info]) {
         let call = ClientCall::IofDeregister { handler: id, directives: directives.to_vec() };
-        // One that has ended shows nothing more.
+        // A pull that has ended already shows nothing more.
         let _ = self.call(call);
         let _ = self.engine.forget(id);
         drop(screen);
@@ -98,8 +98,8 @@ impl Client {
         pulled
     }
 
-    /// Shows what these processes write on this process's own standard output and standard error (`PMIx_IOF_pull` without a
-    /// callback), in the form, and in the files, that the directives ask for.
+    /// Shows the output of these processes on this process's own standard output and standard error (`PMIx_IOF_pull` without
+    /// a callback), in the form, and in the files, that the directives request.
     pub fn iof_show(
         &self,
         sources: &[ProcId],
@@ -110,7 +110,7 @@ impl Client {
         self.pull_parts(sources, channels, Part::of(directives, false)?, nobody)
     }
 
-    /// Keeps a handler for a pull by [`submit`](Client::submit).
+    /// Stores a handler for a pull by [`submit`](Client::submit).
     pub fn keep_output_handler(
         &self,
         handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
@@ -119,8 +119,8 @@ impl Client {
         self.engine.keep(Callback::Output(Box::new(handler)))
     }
 
-    /// Calls `handler` with what a tool gets without a pull: the output of jobs that it spawns, from the first byte, and what
-    /// its server itself has to say. To be called before the spawn.
+    /// Calls `handler` with what a tool gets without a pull: the output of jobs that it spawns, from the first byte, and the
+    /// output of its server. Must be called before the spawn.
     pub fn on_unasked_output(
         &self,
         mut handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
@@ -139,24 +139,24 @@ impl Client {
         self.engine.keep_for(UNASKED, Callback::Output(Box::new(handler)))
     }
 
-    /// Drops a handler that was kept.
+    /// Drops a stored handler.
     pub fn forget_output_handler(&self, id: HandlerId) -> Result<(), Error> {
         self.engine.forget(id)
     }
 
-    /// The handler is not called any more when this returns (`PMIx_IOF_deregister`).
+    /// Ends a pull; its handler is not called any more when this returns (`PMIx_IOF_deregister`).
     pub fn iof_deregister(&self, id: HandlerId, directives: &[Info]) -> Result<(), Error> {
         let call = ClientCall::IofDeregister { handler: id, directives: directives.to_vec() };
         let ended = self.done(call, || "end of a pull".into());
         self.engine.forget(id)?;
-        // What they were given before is written before this returns.
+        // What the screens were given before is written before this returns.
         let screens = self.screens().remove(&id).unwrap_or_default();
         screens.into_iter().for_each(|(id, screen)| self.end_screen(id, screen, directives));
         ended
     }
 
-    /// Hands this process's standard input to these processes, each piece when they have taken the one before, and its end
-    /// (`PMIX_IOF_PUSH_STDIN`). Returns then, or when nobody wants more, or when `collection` is stopped.
+    /// Forwards this process's standard input to these processes, each piece after the one before was taken, and its end
+    /// (`PMIX_IOF_PUSH_STDIN`). Returns then, or when no target wants more, or when `collection` is stopped.
     pub fn iof_push_stdin(
         &self,
         targets: &[ProcId],
@@ -171,10 +171,10 @@ impl Client {
     }
 
     /// Writes to the standard input of these processes (`PMIx_IOF_push`). No data: its end. Returns when they have room for it, so
-    /// that whoever pushes more than they read is slowed down.
+    /// that a caller that pushes more than they read is slowed down.
     ///
-    /// Pushes that nobody waits for (`PMIx_IOF_push` with a callback) are refused with `PMIX_ERR_OUT_OF_RESOURCE` when 16 MiB of a
-    /// job's input wait, and from then on with `PMIX_ERR_IOF_FAILURE`: what was taken arrives, and nothing behind a gap.
+    /// Pushes that are not waited for (`PMIx_IOF_push` with a callback) are refused with `PMIX_ERR_OUT_OF_RESOURCE` when 16 MiB of
+    /// a job's input wait, and from then on with `PMIX_ERR_IOF_FAILURE`: accepted data arrives, and nothing after a gap.
     pub fn iof_push(&self, targets: &[ProcId], data: &[u8], directives: &[Info]) -> Result<(), Error> {
         let call = ClientCall::IofPush(Push {
             targets: targets.to_vec(),

@@ -1,4 +1,4 @@
-//! Log: hands data to the logs of the host.
+//! Log: sends data to the logs of the host.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use super::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Hands data to the logs of the host (`PMIx_Log`): `data` names the channels, such as `pmix.log.stderr`.
+    /// Sends data to the logs of the host (`PMIx_Log`): `data` names the channels, such as `pmix.log.stderr`.
     pub fn log(&self, data: &[Info], directives: &[Info]) -> Result<(), Error> {
         let timestamp = match directives.is_set(keys::LOG_GENERATE_TIMESTAMP) {
             true => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),

@@ -1,4 +1,4 @@
-//! A process of a parallel job: its beginning, its name, and the way of a call. One file per verb.
+//! A process of a parallel job: its start, its name, and the path of a call. One file per verb.
 
 mod abort;
 mod commit;
@@ -45,14 +45,14 @@ pub(crate) const INIT_ATTRIBUTES: &[&str] = &[keys::EXTERNAL_PROGRESS];
 
 /// This process as a client of the PMIx server that started it. Shared between threads by reference.
 ///
-/// Dropping it says goodbye to the server, like [`finalize`](Client::finalize), and keeps quiet about failures.
+/// Dropping it disconnects from the server, like [`finalize`](Client::finalize), and ignores failures.
 pub struct Client {
     engine: Way,
     store: Arc<Store>,
     me: ProcId,
     singleton: bool,
     pid: u32,
-    /// Where output is shown that no callback takes, or that goes to files beside it, by the program's number of the pull.
+    /// The screens for output without a callback, or for files beside one, by the program's number of the pull.
     screens: Mutex<BTreeMap<HandlerId, Vec<(HandlerId, Screen)>>>,
     shown: Shown,
 }
@@ -60,20 +60,20 @@ pub struct Client {
 impl Client {
     /// Connects to the server that the environment names and fetches the job's data (`PMIx_Init`).
     ///
-    /// Without an environment of a launcher the process becomes a job of its own, see
+    /// Without the environment of a launcher the process becomes a job of its own, see
     /// [`is_singleton`](Client::is_singleton). Blocks until the server has answered, at most two minutes; longer if a
     /// debugger holds the process.
     pub fn init() -> Result<Client, Error> {
         Client::init_driven(Drive::Thread)
     }
 
-    /// Who is to make progress, by the directives of `PMIx_Init`. What is required and not known is refused.
+    /// How progress is made, by the directives of `PMIx_Init`. An unknown required directive is refused.
     pub fn drive_of(info: &[Info]) -> Result<Drive, Error> {
         check_required(info, &[INIT_ATTRIBUTES])?;
         Ok(if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread })
     }
 
-    /// The same as `init`, with a choice of who makes progress.
+    /// The same as `init`, with a choice of how progress is made.
     pub fn init_driven(drive: Drive) -> Result<Client, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         Client::start(environ::read(variable, Identity::of_this_process())?, drive)
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// The calls of a tool that has been let in, or goes on alone.
+    /// The calls of a tool that has been admitted, or runs alone.
     pub(crate) fn of_tool(engine: Arc<Engine<core::Tool>>, attached: core::Attached) -> Client {
         Client {
             engine: Way::Tool(engine),
@@ -131,34 +131,34 @@ impl Client {
         ProcId::new(&self.me.nspace, Rank(rank))
     }
 
-    /// All processes of this job; also the owner of what concerns the job as a whole.
+    /// All processes of this job; also the owner of values of the job as a whole.
     pub fn job(&self) -> ProcId {
         ProcId::all(&self.me.nspace)
     }
 
-    /// Whether nobody started this process: it has no server and is alone in its job.
+    /// Whether no launcher started this process: it has no server and is alone in its job.
     pub fn is_singleton(&self) -> bool {
         self.singleton
     }
 
-    /// Makes what progress can be made without waiting (`PMIx_Progress`), if the program has chosen to drive it itself.
+    /// Makes progress as far as possible without waiting (`PMIx_Progress`), if the program drives progress itself.
     pub fn progress(&self) {
         if self.check_pid().is_ok() {
             self.engine.progress();
         }
     }
 
-    /// Ends the progress thread of this library (`PMIx_Progress_thread_stop`). From here on the program makes progress, as if it had
-    /// chosen [`Drive::Host`]: callbacks run inside of its calls, and what it does not wait for goes on when it calls
-    /// [`progress`](Client::progress). If it `flushes`, what has been asked for before is done by the thread. In a callback it
-    /// ends the thread after that.
+    /// Ends the progress thread of this library (`PMIx_Progress_thread_stop`). From then on the program makes progress, as if it had
+    /// chosen [`Drive::Host`]: callbacks run inside its calls, and calls that do not wait continue when it calls
+    /// [`progress`](Client::progress). With `flushes`, the thread finishes earlier requests first. Called in a callback, it ends the
+    /// thread after that callback.
     pub fn stop_progress_thread(&self, flushes: bool) {
         if self.check_pid().is_ok() {
             self.engine.stop_thread(flushes);
         }
     }
 
-    /// Everything that waits: for the server, and for handlers of this program.
+    /// Everything pending: requests to the server, and handlers of this program.
     pub fn explain(&self) -> Result<Explanation, Error> {
         self.check_pid()?;
         self.engine.explain()
@@ -177,17 +177,17 @@ impl Client {
         infos(self.call(call)?, operation)
     }
 
-    /// Ends what is shown of others while the server can still be told what was.
+    /// Ends the screens while the server can still get reports of what they showed.
     fn end_screens(&self) {
         let all: Vec<HandlerId> = self.screens().keys().copied().collect();
         let patience = [Info::new(keys::TIMEOUT, END_OF_PULL)];
         for id in all {
-            // A server that is gone, or slow, keeps nobody from leaving.
+            // A server that is gone, or slow, must not keep the process from ending.
             let _ = self.iof_deregister(id, &patience);
         }
     }
 
-    /// What is to be shown is written when this returns.
+    /// All output for screens is written when this returns.
     fn close_screens(&self) {
         self.screens().clear();
         self.shown.close();
@@ -197,7 +197,7 @@ impl Client {
         self.screens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
+    // A forked child has its parent's memory, including locks held at that moment, but not its thread.
     pub(crate) fn check_pid(&self) -> Result<(), Error> {
         if process_id() == self.pid { Ok(()) } else { Err(Error::Forked) }
     }
@@ -248,7 +248,7 @@ impl Drop for Client {
             return self.engine.abandon();
         }
         self.end_screens();
-        // Finalized before: this is refused, and nothing is said to the server.
+        // After a finalize this is refused, and nothing is sent to the server.
         let _ = self.engine.call_last(ClientCall::Finalize { info: Vec::new() });
         self.engine.stop();
         self.close_screens();

@@ -17,8 +17,8 @@ impl Client {
         self.put_any(scope, name, value)
     }
 
-    /// Like [`put`](Client::put), for keys of the standard as well: Open MPI 4 puts `pmix.cpuset`. Under `pmix.qual.val` stands an
-    /// array of a key with its value and of qualifiers: a get finds it that names the key and just these qualifiers.
+    /// Like [`put`](Client::put), for keys of the standard as well: Open MPI 4 puts `pmix.cpuset`. The value of `pmix.qual.val` is
+    /// an array of a key with its value and of qualifiers: a get finds it only with that key and exactly these qualifiers.
     pub fn put_any(&self, scope: Scope, name: &str, value: impl Into<Value>) -> Result<(), Error> {
         self.check_pid()?;
         let key = key(name)?;
@@ -34,7 +34,7 @@ impl Client {
         Ok(())
     }
 
-    /// Keeps a value of any process for this process alone (`PMIx_Store_internal`).
+    /// Stores a value of any process for this process alone (`PMIx_Store_internal`).
     pub fn store_internal(&self, proc: &ProcId, name: &str, value: impl Into<Value>) -> Result<(), Error> {
         self.check_pid()?;
         let kval = Kval { key: key(name)?, value: value.into() };

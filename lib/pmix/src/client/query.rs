@@ -9,7 +9,7 @@ use super::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Asks the server and its host (`PMIx_Query_info`). If only some questions have an answer, those.
+    /// Asks the server and its host (`PMIx_Query_info`). If only some questions have an answer, returns those.
     pub fn query(&self, queries: &[Query]) -> Result<Vec<Info>, Error> {
         match self.call(ClientCall::Query(Queries { queries: queries.to_vec() }))? {
             ClientReturn::Infos(status, info)

@@ -1,4 +1,4 @@
-//! Calls in their raw form, for bindings to other languages: any call, waited for or not.
+//! Raw calls, for bindings to other languages: any call, with or without waiting.
 
 use phalanx_core::{ClientCall, ClientReturn, Lookup, LookupRequest};
 use phalanx_spec::{Rank, Scope};
@@ -8,8 +8,8 @@ use super::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Makes any call without waiting for its end, which is told to `then` on the progress thread; there, nothing may block.
-    /// `then` is not run if this fails.
+    /// Makes any call without waiting; its result goes to `then` on the progress thread, which must not block. `then` does
+    /// not run if this call fails.
     pub fn submit(
         &self,
         call: ClientCall,
@@ -19,29 +19,29 @@ impl Client {
         self.engine.call_then(call, then)
     }
 
-    /// Makes any call and waits for its end.
+    /// Makes any call and waits for its result.
     pub fn perform(&self, call: ClientCall) -> Result<ClientReturn, Error> {
         self.call(call)
     }
 
-    /// What is known here, see [`get`](Client::get): never blocks, never asks the server.
+    /// Looks up a value that is known here, see [`get`](Client::get): never blocks, never asks the server.
     pub fn known(&self, request: &LookupRequest) -> Result<Lookup, Error> {
         self.check_pid()?;
         Ok(self.store.lookup(request))
     }
 
-    /// What [`known`](Client::known) finds without directives, named as it is: nothing is made but the value.
+    /// The result of [`known`](Client::known) without directives, by borrowed names: allocates only the value.
     pub fn value_at_hand(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
         self.check_pid().ok().and_then(|()| self.store.value(nspace, rank, key))
     }
 
-    /// Takes what was put since the last commit, for a commit by [`submit`](Client::submit).
+    /// Takes the values put since the last commit, for a commit by [`submit`](Client::submit).
     pub fn take_staged(&self) -> Result<Vec<(Scope, Vec<Kval>)>, Error> {
         self.check_pid()?;
         Ok(self.store.take_staged())
     }
 
-    /// Whether this is the thread on which callbacks run: blocking calls are refused there.
+    /// Whether this is the thread that runs callbacks: blocking calls are refused there.
     pub fn is_progress_thread(&self) -> bool {
         self.engine.is_progress_thread()
     }

@@ -1,4 +1,4 @@
-//! Resolve peers and nodes: who of a job is where.
+//! Resolve peers and nodes: where the processes of a job are.
 
 use phalanx_core::{ClientCall, ClientReturn};
 use phalanx_wire::{Nspace, ProcId, Text};

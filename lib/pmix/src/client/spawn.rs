@@ -14,7 +14,7 @@ use crate::shown::Showing;
 
 impl Client {
     /// Starts another job (`PMIx_Spawn`) and returns its namespace; its data are known here from then on. `job` holds
-    /// directives for the whole of it. With `pmix.iof.local` a tool writes the job's output itself, as it comes.
+    /// directives for the whole of it. With `pmix.iof.local` a tool writes the job's output itself.
     pub fn spawn(&self, job: &[Info], apps: &[App]) -> Result<Nspace, Error> {
         let operation = || {
             let programs = apps.iter().filter_map(|app| app.cmd.as_ref()).map(ToString::to_string);
@@ -35,7 +35,8 @@ impl Client {
         }
     }
 
-    /// What a spawn by [`submit`](Client::submit) says of showing the job's output here: it begins when the job has a name.
+    /// Prepares to show the job's output here, for a spawn by [`submit`](Client::submit): showing begins when the job has a
+    /// name.
     pub fn show_spawned(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
         let showing = self.shown.prepare(job)?;
         if showing.is_some() {

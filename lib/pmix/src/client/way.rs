@@ -1,4 +1,4 @@
-//! The way of a call to the machine of this process, which is a client's or a tool's.
+//! The path of a call to the machine of this process, which is a client's or a tool's.
 
 use std::io;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Way {
         }
     }
 
-    /// The last call of this process, which ends what is its own.
+    /// Makes the last call of this process, and ends its engine.
     pub(super) fn call_last(&self, call: ClientCall) -> Result<ClientReturn, Error> {
         match self {
             Way::Client(engine) => engine.call_last(call),
@@ -98,7 +98,7 @@ impl Way {
     }
 }
 
-/// A tool answers calls of clients like a client, unless it has not begun.
+/// A tool answers a client's calls like a client, unless it has not been initialized.
 fn of_client(result: ToolReturn) -> ClientReturn {
     match result {
         ToolReturn::Client(result) => result,

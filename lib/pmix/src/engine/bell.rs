@@ -1,4 +1,4 @@
-//! What threads wake each other with: readable from a ring on until it is silenced.
+//! Wakes another thread: readable from a ring until it is silenced.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ impl Bell {
     }
 
     pub(super) fn ring(&self) {
-        // It fails only when the counter is full: then the bell rings anyway.
+        // It fails only when the counter is full: then the bell is readable anyway.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 

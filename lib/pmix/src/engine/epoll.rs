@@ -16,7 +16,7 @@ pub(super) struct Poller {
     bell: Arc<Bell>,
 }
 
-/// What to watch for. That the other end has gone is always told.
+/// What to watch for. A hang-up is always reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interest {
     pub(super) read: bool,
@@ -33,22 +33,22 @@ impl Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) token: u64,
-    /// Also when the other end has gone: reading will say so.
+    /// Also on a hang-up: reading then reports it.
     pub(super) read: bool,
     pub(super) write: bool,
 }
 
 impl Poller {
-    /// A poller that watches this bell in this way from the beginning.
+    /// Creates a poller that watches this bell from the start.
     pub(super) fn new(bell: Arc<Bell>, interest: Interest) -> io::Result<Poller> {
         let poller = Poller { epoll: epoll::create(CreateFlags::CLOEXEC)?, bell };
         poller.add(&*poller.bell, BELL, interest)?;
         Ok(poller)
     }
 
-    /// Wakes who waits here, or else who waits here next. For pollers that do not listen to the bell.
+    /// Wakes the thread that waits here, or the next one. For pollers that do not listen to the bell.
     pub(super) fn interrupt(&self) {
-        // One can always write to a bell, so this makes it ready at once, for this poller and no other.
+        // A bell is always writable, so this makes it ready at once, for this poller only.
         let _ = self.set(&*self.bell, BELL, Interest::WRITE);
     }
 
@@ -69,7 +69,7 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Waits until something is ready or the time is over; `None`: for as long as it takes.
+    /// Waits until something is ready or the time is over; `None`: without a limit.
     pub(super) fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<Ready>> {
         let timeout =
             timeout.map(|it| Timespec::try_from(it).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 }));

@@ -1,8 +1,8 @@
-//! All connections of one engine, by number, and the door by which new ones come in.
+//! All connections of one engine, by number, and its listener.
 //!
-//! A peer that does not read what it is sent is not read from either, nor one whose messages have to wait for others: what a
-//! peer can make us hold is bounded. A connection that
-//! the machine closes still gets what was sent before, for a little while, and then nothing more is heard of it.
+//! A peer that does not read is not read from either, nor is one with messages that have to wait for others: this bounds
+//! what a peer can make us hold. A connection that the machine closes may still deliver what was sent before, for a short
+//! time; its input is ignored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -26,13 +26,13 @@ pub(super) struct Links {
     pause: Option<Time>,
     all: BTreeMap<ConnId, Entry>,
     last: u64,
-    /// Those whose queue has changed.
+    /// Connections with changed queues.
     touched: BTreeSet<ConnId>,
-    /// Those whose messages have to wait for others.
+    /// Connections with messages that have to wait for others.
     held: BTreeSet<ConnId>,
     ended: VecDeque<(ConnId, CloseReason)>,
     trouble: Arc<Mutex<Option<io::Error>>>,
-    /// Whose servers are spoken to.
+    /// The users whose servers are trusted.
     trust: Arc<Mutex<Trust>>,
 }
 
@@ -60,7 +60,7 @@ impl Token {
     }
 }
 
-/// What a read has brought.
+/// The result of a read.
 pub(super) enum Arrival {
     Bytes(usize),
     /// Bytes on a connection that the machine has closed.
@@ -94,17 +94,17 @@ impl Links {
         })
     }
 
-    /// What waits for the links, and may do so while others use them.
+    /// The poller of the links; a thread may wait on it while others use the links.
     pub(super) fn poller(&self) -> Arc<Poller> {
         self.poller.clone()
     }
 
-    /// Who is ready at this moment.
+    /// What is ready at this moment.
     pub(super) fn ready(&self) -> io::Result<Vec<Ready>> {
         self.poller.wait(Some(Duration::ZERO))
     }
 
-    /// When `on_time` is wanted next.
+    /// When `on_time` is due.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.all.values().filter_map(|entry| entry.closing).chain(self.pause).min()
     }
@@ -120,7 +120,7 @@ impl Links {
         self.watch_listener();
     }
 
-    /// Begins to connect; how that ends is told by `finish_connecting` or `next_ended`.
+    /// Starts to connect; `finish_connecting` or `next_ended` reports the outcome.
     pub(super) fn connect(&mut self, conn: ConnId, address: &str) {
         let parsed = uri::parse_address(address).map_err(io::Error::other);
         let link = parsed.and_then(|address| Link::connect(address, &self.trusted()));
@@ -130,7 +130,7 @@ impl Links {
         }
     }
 
-    /// Whether the connection has just been made.
+    /// Whether the connection has just been established.
     pub(super) fn finish_connecting(&mut self, conn: ConnId) -> bool {
         let Some(entry) = self.all.get_mut(&conn) else { return false };
         match entry.link.finish_connecting() {
@@ -143,7 +143,7 @@ impl Links {
         }
     }
 
-    /// A server that is not is left before anything is sent.
+    /// Leaves an untrusted server before anything is sent.
     fn is_trusted(&mut self, conn: ConnId) -> bool {
         let trust = self.trusted();
         let Some(entry) = self.all.get_mut(&conn) else { return false };
@@ -163,7 +163,7 @@ impl Links {
         self.trust.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The next who has knocked, and who the kernel says that it is.
+    /// Accepts the next connection, with the peer's identity from the kernel.
     pub(super) fn accept(&mut self, now: Time) -> Option<(ConnId, Option<PeerCred>)> {
         if self.all.len() >= MAX_CONNECTIONS {
             self.watch_listener();
@@ -177,7 +177,7 @@ impl Links {
                 let inserted = self.insert(conn, Link::accepted(socket));
                 inserted.map_err(|error| self.note(error)).ok().map(|()| (conn, peer))
             }
-            // Out of descriptors or memory: whoever waits keeps waiting, but we must not spin.
+            // Out of descriptors or memory: the callers keep waiting, but we must not spin.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 self.pause = Some(now.after(ACCEPT_PAUSE));
@@ -201,7 +201,7 @@ impl Links {
         }
     }
 
-    /// Ends a connection when what was sent before has left, or its peer has had its time.
+    /// Ends a connection when what was sent before has left, or its time limit is over.
     pub(super) fn close(&mut self, conn: ConnId, now: Time) {
         let Some(entry) = self.all.get_mut(&conn).filter(|entry| entry.closing.is_none()) else { return };
         entry.closing = Some(now.after(LINGER));
@@ -221,12 +221,12 @@ impl Links {
         self.touched.pop_first()
     }
 
-    /// The next connection that has ended and that the machine must be told of.
+    /// The next ended connection, to be reported to the machine.
     pub(super) fn next_ended(&mut self) -> Option<(ConnId, CloseReason)> {
         self.ended.pop_front()
     }
 
-    /// Sends what there is room for. How much still waits, if that is the machine's business.
+    /// Sends what there is room for. Returns how much still waits, unless the connection is closing.
     pub(super) fn flush(&mut self, conn: ConnId) -> Option<usize> {
         let entry = self.all.get_mut(&conn)?;
         let closing = entry.closing.is_some();
@@ -250,13 +250,13 @@ impl Links {
         }
     }
 
-    /// Reads nothing more from this connection for now.
+    /// Stops reading from this connection for now.
     pub(super) fn hold(&mut self, conn: ConnId) {
         self.held.insert(conn);
         self.touched.insert(conn);
     }
 
-    /// Reads again from those that need not be held any longer.
+    /// Reads again from connections that need not be held any longer.
     pub(super) fn read_again(&mut self, is_full: impl Fn(ConnId) -> bool) {
         self.touched.extend(self.held.extract_if(.., |conn| !is_full(*conn)));
     }
@@ -300,7 +300,7 @@ impl Links {
         self.watch_listener();
     }
 
-    /// Nobody is let in while there is no place, or shortly after it has failed.
+    /// Stops accepting while there is no room, or shortly after an accept has failed.
     fn watch_listener(&mut self) {
         let Some(listener) = &self.listener else { return };
         let listens = self.pause.is_none() && self.all.len() < MAX_CONNECTIONS;
@@ -319,7 +319,7 @@ impl Links {
 }
 
 impl Drop for Links {
-    /// What was sent and finds room still arrives: closing with unread input would reset the connection.
+    /// Sends what finds room: closing with unread input would reset the connection.
     fn drop(&mut self) {
         for entry in self.all.values_mut() {
             let _ = entry.link.flush().and_then(|()| entry.link.end_writing());
@@ -337,10 +337,10 @@ fn token(conn: ConnId) -> u64 {
 
 const LISTENER: u64 = 1;
 const FIRST_LINK: u64 = 2;
-/// With more than this to be written, a connection is not read from.
+/// A connection with more unsent bytes than this is not read from.
 const HIGH_MARK: usize = 1 << 20;
 /// How long a closed connection waits for its peer to take the last bytes.
 const LINGER: Duration = Duration::from_secs(2);
-/// Beside the ranks of the largest nodes, room for as many that say nothing: the server ends those in time.
+/// Beside the ranks of the largest nodes, room for as many silent ones: the server closes those in time.
 const MAX_CONNECTIONS: usize = 8192;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

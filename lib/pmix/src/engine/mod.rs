@@ -2,9 +2,9 @@
 //!
 //! [`Engine`] is the program's end: an order goes through the queue, and a call waits in its slot. The other end
 //! (`progress.rs`) turns orders, bytes and time into inputs and carries outputs out, on a thread of ours or, if the program
-//! drives progress itself, on whichever of its threads is here. A call that finds that end idle is made by its own thread,
-//! which leaves to ours what follows. When it ends, for whatever reason, everybody who waits is told; a panic of ours ends
-//! the role, never the process. Any role runs here: see [`Role`].
+//! drives progress itself, on any of its threads. A call that finds that end idle is made on its own thread, which leaves
+//! the rest to ours. When the engine ends, for whatever reason, all waiting callers are answered; a panic of ours ends the
+//! role, never the process. Any role runs here: see [`Role`].
 
 mod bell;
 mod epoll;
@@ -44,59 +44,59 @@ use slot::{Reply, Wait, callback, slot};
 pub(crate) trait Role:
     Machine<Call: Send, Return: Send, Delivery = ClientDelivery> + Send + 'static
 {
-    /// The call by which the machine learns what a handler made of an event.
+    /// The call that passes a handler's result for an event to the machine.
     fn handled(delivery: DeliveryId, verdict: Verdict) -> Self::Call;
-    /// The call by which the machine learns that a handler has taken output for good.
+    /// The call that informs the machine that a handler has taken output for good.
     fn taken(delivery: DeliveryId, held: usize) -> Self::Call;
     fn explain(&self) -> Vec<Waiting>;
-    /// Whether anything can come that nobody has asked for, and that no callback waits for either.
+    /// Whether anything can arrive that was not requested and that no callback waits for.
     fn awaits_news(&self) -> bool;
 }
 
-/// Who makes progress.
+/// How progress is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Drive {
     /// A thread of ours.
     #[default]
     Thread,
-    /// The program, by calling `progress` often enough, and every blocking call while it waits (`PMIX_EXTERNAL_PROGRESS`).
+    /// The program makes progress, by calling `progress` often enough, and in every blocking call while it waits
+    /// (`PMIX_EXTERNAL_PROGRESS`).
     Host,
 }
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub(crate) struct Setup<M> {
     pub(crate) machine: M,
     pub(crate) drive: Drive,
     /// Where the machine's peers connect to.
     pub(crate) listener: Option<Listener>,
-    /// Who is asked when the machine calls its host. It must not block; an answer may be given in there.
+    /// Called when the machine calls its host. It must not block; it may answer at once.
     pub(crate) upcalls: Option<Upcalls>,
-    /// Whose servers are spoken to.
+    /// The users whose servers are trusted.
     pub(crate) trust: Trust,
 }
 
 pub(crate) type Upcalls = Box<dyn FnMut(HostOp, Answer) + Send>;
 
-/// What of the program runs when the machine makes progress.
+/// The program's callbacks that run when the machine makes progress.
 pub(crate) enum Callback {
-    /// An event, what earlier handlers made of it, and where to say what this one has done.
+    /// Gets an event, the results of earlier handlers, and the means to complete it.
     Event(EventHandler),
-    /// What a process has written: who, where, which bytes, infos, and where to say that it was taken.
+    /// Gets output of a process: source, channel, bytes, infos, and the means to report that it was taken.
     Output(OutputHandler),
 }
 
 type EventHandler = Box<dyn FnMut(&Event, &[Info], EventDone) + Send>;
 type OutputHandler = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send>;
 
-/// Where a handler says what it made of an event: at once or later, on any thread. Dropped unused, it says that nothing was
-/// done.
+/// Completes an event handler: at once or later, on any thread. Dropped unused, it reports that no action was taken.
 pub struct EventDone {
     to: Arc<dyn Inbox>,
     delivery: Option<DeliveryId>,
 }
 
 impl EventDone {
-    /// Lets the event go on to the next handler, or ends its way.
+    /// Passes the event on to the next handler, or ends its chain.
     pub fn complete(mut self, verdict: Verdict) {
         self.end(verdict);
     }
@@ -114,22 +114,22 @@ impl Drop for EventDone {
     }
 }
 
-/// Says, when it is dropped, that output has been taken for good: its server need not give it to anybody else when this process
-/// dies.
+/// Reports, when it is dropped, that output has been taken for good: its server need not give it to another reader when this
+/// process dies.
 pub struct OutputDone {
     to: Arc<dyn Inbox>,
     delivery: Option<DeliveryId>,
 }
 
 impl OutputDone {
-    /// Nobody is to wait for the rest, but so many of the last bytes of that stream, up to there, have not been taken.
+    /// Releases the sender, and reports that this many of the last bytes of the stream have not been taken.
     pub fn held(mut self, bytes: usize) {
         if let Some(delivery) = self.delivery.take() {
             self.to.taken(delivery, bytes);
         }
     }
 
-    /// It was not taken, and nobody here will.
+    /// Reports nothing: the output was not taken, and never will be here.
     pub fn refuse(mut self) {
         self.delivery = None;
     }
@@ -143,20 +143,20 @@ impl Drop for OutputDone {
     }
 }
 
-/// Where the host's answer to one upcall goes, from any thread, also when the engine has ended.
+/// Sends the host's answer to one upcall, from any thread, even after the engine has ended.
 pub(crate) struct Answer {
     to: Arc<dyn Inbox>,
     call: HostCall,
 }
 
 impl Answer {
-    /// Whether anybody was there to take it. `after` happens when it has been taken, where progress is made.
+    /// Returns whether the engine took it. `after` runs once it has been taken, where progress is made.
     pub(crate) fn send(self, reply: HostReply, after: Afterwards) -> bool {
         self.to.answered(self.call, reply, after)
     }
 }
 
-/// Something that happens once, and at the latest when it is dropped.
+/// An action that runs once, when it is dropped at the latest.
 #[derive(Default)]
 pub(crate) struct Afterwards(Option<Box<dyn FnOnce() + Send>>);
 
@@ -176,7 +176,7 @@ impl Drop for Afterwards {
     }
 }
 
-/// What callbacks of the program tell an engine of any role. Never blocks: the engine may be waiting for the caller.
+/// Messages from the program's callbacks to an engine of any role. Never blocks: the engine may be waiting for the caller.
 trait Inbox: Send + Sync {
     fn handled(&self, delivery: DeliveryId, verdict: Verdict);
     fn taken(&self, delivery: DeliveryId, held: usize);
@@ -185,7 +185,7 @@ trait Inbox: Send + Sync {
 
 impl<M: Role> Inbox for Queue<Order<M>> {
     fn handled(&self, delivery: DeliveryId, verdict: Verdict) {
-        // When the engine has ended meanwhile, nobody waits for this.
+        // If the engine has ended meanwhile, the result is not needed.
         let _ = self.push_now(Order::Call { call: M::handled(delivery, verdict), reply: None });
     }
 
@@ -198,14 +198,14 @@ impl<M: Role> Inbox for Queue<Order<M>> {
     }
 }
 
-/// What has not ended, and the time on the clock that it is measured by.
+/// Pending operations, and the current time on the clock that they are measured by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     pub now: Time,
     pub waiting: Vec<Waiting>,
 }
 
-/// What is wanted of a machine.
+/// An order to a machine.
 enum Order<M: Role> {
     Call {
         call: M::Call,
@@ -230,7 +230,7 @@ enum Order<M: Role> {
     Explain {
         reply: Reply<Explanation>,
     },
-    /// Everything before it has been done when it is answered.
+    /// Answered when everything before it has been done.
     Mark {
         reply: Reply<()>,
     },
@@ -238,7 +238,7 @@ enum Order<M: Role> {
 }
 
 impl<M: Role> Order<M> {
-    /// Who waits for its answer asleep looks whether it still should.
+    /// Makes a sleeping caller recheck whether it should still sleep.
     fn rouse(&self) {
         match self {
             Order::Call { reply: Some(reply), .. } => reply.rouse(),
@@ -254,10 +254,10 @@ impl<M: Role> Order<M> {
     }
 }
 
-/// An engine, and what its first call has come to.
+/// An engine, and the result of its first call.
 type Begun<M> = (Engine<M>, Result<<M as Machine>::Return, Error>);
 
-/// The way to a machine that makes progress.
+/// The program's end of an engine.
 pub(crate) struct Engine<M: Role> {
     queue: Arc<Queue<Order<M>>>,
     progress: Arc<Shared<M>>,
@@ -281,7 +281,7 @@ impl<M: Role> Engine<M> {
         Ok(engine)
     }
 
-    /// The same with a first call, and without our thread until it is wanted.
+    /// The same with a first call, and without starting our thread before it is needed.
     pub(crate) fn start_with(setup: Setup<M>, call: M::Call) -> io::Result<Begun<M>> {
         let engine = Engine::at_rest(setup)?;
         let result = engine.call(call);
@@ -308,7 +308,7 @@ impl<M: Role> Engine<M> {
         Ok(Engine { queue, progress, driver, trouble, trust, numbers: AtomicU64::new(0) })
     }
 
-    /// Makes a call and waits for its end.
+    /// Makes a call and waits for its result.
     pub(crate) fn call(&self, call: M::Call) -> Result<M::Return, Error> {
         if self.is_progress_thread() {
             return Err(Error::OnProgressThread);
@@ -361,7 +361,7 @@ impl<M: Role> Engine<M> {
         }
     }
 
-    /// Makes a call; its end is told to `then` where progress is made. `then` must not block.
+    /// Makes a call; its result goes to `then` where progress is made. `then` must not block.
     pub(crate) fn call_then(
         &self,
         call: M::Call,
@@ -376,8 +376,8 @@ impl<M: Role> Engine<M> {
         self.make(call, reply)
     }
 
-    /// Makes the call here if nobody is at work and nothing comes before it; else it takes its place in the queue. It never
-    /// waits for who is at work: that may be a callback which waits for this thread.
+    /// Makes the call here if the engine is idle and nothing is queued before it; otherwise queues it. It never waits for a
+    /// thread at work: that may be in a callback which waits for this thread.
     fn make(&self, call: M::Call, reply: Reply<M::Return>) -> Result<(), Error> {
         let (mut call, mut reply) = (call, Some(reply));
         if self.thread().is_some()
@@ -396,19 +396,19 @@ impl<M: Role> Engine<M> {
         self.order(Order::Call { call, reply })
     }
 
-    /// One that no other has.
+    /// A unique number.
     pub(crate) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Keeps a callback, to be run when the machine delivers to the handler that is named for it here.
+    /// Stores a callback, to be run when the machine delivers to the returned handler.
     pub(crate) fn keep(&self, callback: Callback) -> Result<HandlerId, Error> {
         let handler = HandlerId(self.number());
         self.keep_for(handler, callback)?;
         Ok(handler)
     }
 
-    /// Keeps a callback for what the machine delivers to that handler.
+    /// Stores a callback for the machine's deliveries to that handler.
     pub(crate) fn keep_for(&self, handler: HandlerId, callback: Callback) -> Result<(), Error> {
         self.order(Order::Keep { handler, callback })
     }
@@ -417,20 +417,20 @@ impl<M: Role> Engine<M> {
         self.order(Order::Forget { handler })
     }
 
-    /// Everything that has not ended.
+    /// Everything pending.
     pub(crate) fn explain(&self) -> Result<Explanation, Error> {
         self.ask(|reply| Order::Explain { reply })
     }
 
-    /// Makes what progress can be made without waiting. A thread of ours needs no help.
+    /// Makes progress as far as possible without waiting. Does nothing if a thread of ours makes it.
     pub(crate) fn progress(&self) {
         if self.thread().is_none() {
             self.turn(Duration::ZERO);
         }
     }
 
-    /// Ends our thread, if there is one: from here on the program makes progress. If it `flushes`, what it has been told before
-    /// is done first.
+    /// Ends our thread, if there is one: from then on the program makes progress. With `flushes`, earlier orders are done
+    /// first.
     pub(crate) fn stop_thread(&self, flushes: bool) {
         let Driver::Thread(ours) = &self.driver else { return };
         if self.is_progress_thread() {
@@ -463,28 +463,28 @@ impl<M: Role> Engine<M> {
         }
         if let Driver::Thread(ours) = &self.driver {
             ours.end();
-            // It may never have begun.
+            // The thread may never have begun.
             let progress = lock(&self.progress).take();
             drop(progress);
         }
     }
 
-    /// Gives up what runs the machine without touching it: in a forked child it belongs to the parent.
+    /// Leaves what runs the machine untouched: in a forked child it belongs to the parent.
     pub(crate) fn abandon(&self) {
         std::mem::forget(self.progress.clone());
     }
 
-    /// From now on servers of these users are spoken to as well.
+    /// From now on servers of these users are trusted as well.
     pub(crate) fn trust(&self, more: &Trust) {
         self.trust.lock().unwrap_or_else(PoisonError::into_inner).add(more);
     }
 
-    /// What the operating system last said about a connection.
+    /// The operating system's last error on a connection.
     pub(crate) fn take_trouble(&self) -> Option<io::Error> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether the caller was called by this engine, so that nothing happens before it returns.
+    /// Whether this engine called the caller, so that nothing happens before it returns.
     pub(crate) fn is_progress_thread(&self) -> bool {
         thread::is_inside(self.queue.identity())
     }
@@ -511,7 +511,7 @@ impl<M: Role> Engine<M> {
                 Ok(answer) => return answer,
                 Err(wait) => wait,
             };
-            // Whoever of those who wait gets here first makes progress for all of them.
+            // The first waiting thread to get here makes progress for all of them.
             if !self.turn(SLICE) {
                 wait.pause(SLICE);
             }
@@ -531,7 +531,7 @@ impl<M: Role> Engine<M> {
             self.queue.push_now(order)
         };
         pushed.map_err(|order| {
-            // The caller learns it from here, not from a callback as well.
+            // The caller gets the error from here; the callback must not report it as well.
             if let Order::Call { reply: Some(reply), .. } = order {
                 reply.forget();
             }
@@ -547,7 +547,8 @@ impl<M: Role> Engine<M> {
         }
     }
 
-    /// One turn on this thread. False: another thread is at it, or still receives: turn after turn would keep it from leaving.
+    /// One turn on this thread. False: another thread is at it, or is receiving; repeated turns would keep that one from
+    /// leaving.
     fn turn(&self, longest: Duration) -> bool {
         let mut running = match self.progress.try_lock() {
             Ok(running) => running,
@@ -566,7 +567,7 @@ impl<M: Role> Engine<M> {
 
 /// Blocking callers have one order each in the queue; this many threads can call before one has to wait for the queue itself.
 const CAPACITY: usize = 1024;
-/// How long a thread that makes progress for itself and others waits before it looks whether it has its answer.
+/// How long a thread that makes progress for itself and others waits before it checks for its own answer.
 const SLICE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

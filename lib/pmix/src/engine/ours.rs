@@ -1,8 +1,8 @@
-//! Our thread: when it begins, how it is woken, and when it is over.
+//! Our thread: when it begins, how it is woken, and when it ends.
 //!
-//! Servers and tools have it from the beginning. A client's begins when something is wanted that no caller sees to who waits
-//! and receives: a callback, a call that does not wait, a second caller. Most processes of most jobs never want any of this,
-//! and to start and to end a thread takes longer than to say hello and goodbye.
+//! Servers and tools have it from the beginning. A client's begins with the first task that a waiting, receiving caller does not
+//! cover: a callback, a call that does not wait, a second caller. Most processes of most jobs need none of this, and starting and
+//! ending a thread takes longer than connecting to the server and leaving it.
 //!
 //! A program may also take its work over: then it leaves, or never begins, and the engine goes on as one that the program drives.
 //!
@@ -20,24 +20,25 @@ use super::{Order, Role};
 
 pub(super) struct OurThread<M: Role> {
     queue: Arc<Queue<Order<M>>>,
-    /// What it runs, which owns us.
+    /// What it runs; owns this.
     progress: Weak<Shared<M>>,
     state: Mutex<ThreadState>,
-    /// It is to leave.
+    /// The thread is asked to leave.
     leaves: AtomicBool,
-    /// It has left.
+    /// The thread has left.
     handed_over: AtomicBool,
 }
 
 enum ThreadState {
     Unwanted,
     Running(JoinHandle<()>),
-    /// The program makes progress. What has called for that from inside of a callback could not wait for its end.
+    /// The program makes progress. A handle is left if the thread was dismissed from inside a callback, which could not wait
+    /// for its end.
     HandedOver(Option<JoinHandle<()>>),
     Over,
 }
 
-/// What the thread is called, as debuggers and `ps -T` show it.
+/// The thread's name, as debuggers and `ps -T` show it.
 pub const PROGRESS_THREAD: &str = "pmix-progress";
 
 impl<M: Role> OurThread<M> {
@@ -52,7 +53,7 @@ impl<M: Role> OurThread<M> {
         }
     }
 
-    /// From here on it runs, unless it is over.
+    /// Starts the thread, unless it is over.
     pub(super) fn start(&self) -> io::Result<()> {
         let mut state = self.lock();
         if let (ThreadState::Unwanted, Some(progress)) = (&*state, self.progress.upgrade()) {
@@ -64,13 +65,13 @@ impl<M: Role> OurThread<M> {
         Ok(())
     }
 
-    /// There is something to do. False: as `begin`.
+    /// Rings the bell, and starts the thread if needed. Returns false as `begin` does.
     pub(super) fn wake(&self) -> bool {
         self.queue.ring();
         self.begin()
     }
 
-    /// Starts it for somebody who cannot say why that fails. False: there will be no progress any more.
+    /// Starts the thread for a caller that cannot report a failure. False: there will be no more progress.
     pub(super) fn begin(&self) -> bool {
         let started = self.start();
         if let Err(error) = &started {
@@ -84,12 +85,13 @@ impl<M: Role> OurThread<M> {
         matches!(*self.lock(), ThreadState::Running(_))
     }
 
-    /// Whether it is to hand over what it runs.
+    /// Whether the thread is asked to hand over.
     pub(super) fn leaves(&self) -> bool {
         self.leaves.load(Ordering::Acquire)
     }
 
-    /// From here on who waits makes progress: not before it hears the bell no more, which others would silence.
+    /// From here on waiting callers make progress. Must not be called before the thread has stopped listening to the bell,
+    /// which others would silence.
     pub(super) fn hand_over(&self) {
         self.handed_over.store(true, Ordering::Release);
     }
@@ -99,8 +101,8 @@ impl<M: Role> OurThread<M> {
         self.handed_over.load(Ordering::Acquire)
     }
 
-    /// Has it hand over what it runs, and waits until it has left; from inside of it, it leaves afterwards. False: it never has
-    /// begun, and never will.
+    /// Makes the thread hand over, and waits until it has left; called on that thread, it leaves afterwards. False: it has
+    /// never begun, and never will.
     pub(super) fn dismiss(&self, is_inside: bool) -> bool {
         let mut state = self.lock();
         match std::mem::replace(&mut *state, ThreadState::HandedOver(None)) {
@@ -121,7 +123,7 @@ impl<M: Role> OurThread<M> {
         true
     }
 
-    /// Waits for its end, and has it never begin again. False: it never has begun.
+    /// Waits for the thread's end, and prevents that it begins again. False: it has never begun.
     pub(super) fn end(&self) -> bool {
         let before = std::mem::replace(&mut *self.lock(), ThreadState::Over);
         match before {

@@ -1,11 +1,11 @@
-//! Where progress is made: orders, bytes and time go into the machine, what it wants done is carried out.
+//! Where progress is made: orders, bytes and time go into the machine, and its outputs are carried out.
 //!
-//! Nothing in here waits but for descriptors, and nothing calls the machine while the machine is at work: what a callback of
-//! the program answers comes back through the queue.
+//! Nothing in here waits except for descriptors, and nothing calls the machine while it is at work: answers of the program's
+//! callbacks come back through the queue.
 //!
-//! Our thread waits without holding the rest, so that a thread of the program can come in and make a call itself: most calls
-//! send one message, and to wake another thread takes longer than to send it. If it waits for the answer it receives as well
-//! (`receiver.rs`). Callbacks never run there.
+//! Our thread waits without holding this state, so that a thread of the program can come in and make a call itself: most
+//! calls send one message, and waking another thread takes longer than sending it. If that thread waits for the answer it
+//! receives as well (`receiver.rs`). Callbacks never run there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -33,16 +33,16 @@ use phalanx_shell::Trust;
 use phalanx_shell::collected::Written;
 use phalanx_shell::look::look_at;
 
-/// Where it is when nobody is at work; nothing when the engine has ended.
+/// Holds the progress state while no thread works on it; `None` when the engine has ended.
 pub(super) type Shared<M> = Mutex<Option<Box<Progress<M>>>>;
 
 pub(super) struct Progress<M: Role> {
     machine: M,
     queue: Arc<Queue<Order<M>>>,
     links: Links,
-    /// Where our thread waits, since it has begun: for the bell, and for the links unless a caller receives.
+    /// What our thread waits on, once it has begun: the bell, and the links unless a caller receives.
     watch: Option<Arc<Poller>>,
-    /// The thread of a caller that receives.
+    /// The calling thread that receives.
     receiver: Option<usize>,
     files: Written,
     /// None: the program makes progress.
@@ -55,11 +55,11 @@ pub(super) struct Progress<M: Role> {
     buffer: Vec<u8>,
     next: Next,
     place: Place,
-    /// What has come up on a thread of the program and belongs on ours.
+    /// Outputs that came up on a thread of the program and belong on ours.
     put_off: VecDeque<Output<M::Return, ClientDelivery>>,
-    /// For callers that wait. They are woken when this is free again, so that their next calls find it so.
+    /// Answers for waiting callers. They are sent after the lock is released, so that the callers' next calls find it free.
     answers: Vec<Answer<M>>,
-    /// When our thread comes back at the latest, if not for ever.
+    /// When our thread comes back at the latest, if at all.
     back: Option<Time>,
 }
 
@@ -72,7 +72,7 @@ enum Next {
 /// Where the machine is at work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Our thread, or one that the program makes progress with: callbacks run.
+    /// On our thread, or one that the program makes progress with: callbacks run.
     Inside,
     /// On the thread of a caller, which makes its call.
     Visit,
@@ -141,12 +141,12 @@ impl<M: Role> Progress<M> {
         drop(inside);
     }
 
-    /// Who counts on our thread, or receives for others, makes progress like everybody from here on.
+    /// From here on callers that count on our thread, or that receive for others, make progress themselves.
     pub(super) fn hand_over(&mut self) {
         if let Some(ours) = &self.ours {
             ours.hand_over();
         }
-        // It goes by itself: others would end the interruption before it has woken.
+        // The receiver leaves by itself: relieving it here would let others end the interruption before it has woken.
         if self.is_received() {
             self.interrupt_receiver();
         }
@@ -164,7 +164,7 @@ impl<M: Role> Progress<M> {
         goes_on.then_some(self)
     }
 
-    /// The same where our thread has never begun: there is nothing but the links.
+    /// The same where our thread has never begun: only the links matter.
     pub(super) fn receive_once(mut self: Box<Self>) -> Option<Box<Self>> {
         let _inside = thread::enter(self.queue.identity());
         let (poller, longest) = self.rest_of_receiver();
@@ -177,7 +177,7 @@ impl<M: Role> Progress<M> {
     }
 
     /// Makes a call on the thread of its caller, which begins to receive if it can and has to wait. The call is given back if
-    /// something else comes first.
+    /// other work comes first.
     pub(super) fn visit(
         &mut self,
         call: M::Call,
@@ -189,7 +189,7 @@ impl<M: Role> Progress<M> {
         }
         self.work_at(Place::Visit, |progress| {
             let id = progress.enter(call, reply);
-            // Before anything is sent: the answer may be here at once, and would wake our thread.
+            // Before anything is sent: the answer may arrive at once, and would wake our thread.
             if let Some(caller) = caller
                 && progress.waiting.contains_key(&id)
                 && progress.may_be_received_by(caller)
@@ -201,7 +201,7 @@ impl<M: Role> Progress<M> {
         Ok(())
     }
 
-    /// What a visitor does not see to itself, our thread does.
+    /// Leaves to our thread what the visitor does not do itself.
     pub(super) fn leave(&mut self) {
         let is_late = match (self.deadline(), self.back) {
             (Some(deadline), Some(back)) => deadline < back,
@@ -229,8 +229,8 @@ impl<M: Role> Progress<M> {
         self.receiver == Some(thread)
     }
 
-    /// Not where there is a host: it is called so often that our thread would be woken for each message. Nor where nobody would
-    /// take what is put off.
+    /// Not with a host: it is called so often that our thread would be woken for each message. Nor if no thread would take the
+    /// outputs that are put off.
     pub(super) fn may_be_received_by(&self, thread: usize) -> bool {
         let is_free = self.receiver.is_none_or(|receiver| receiver == thread);
         let is_taken_over = self.ours.as_ref().is_some_and(|ours| ours.is_handed_over());
@@ -244,12 +244,12 @@ impl<M: Role> Progress<M> {
         }
     }
 
-    /// Where the receiver waits, and for how long.
+    /// The poller on which the receiver waits, and for how long.
     pub(super) fn rest_of_receiver(&self) -> (Arc<Poller>, Option<Duration>) {
         (self.links.poller(), self.deadline().map(|deadline| deadline.since(self.now())))
     }
 
-    /// What the receiver has waited for is there.
+    /// Handles the input that the receiver has waited for.
     pub(super) fn received(&mut self, ready: io::Result<Vec<Ready>>) {
         self.work_at(Place::Receiver, |progress| {
             progress.receive(ready);
@@ -263,7 +263,7 @@ impl<M: Role> Progress<M> {
         self.leave();
     }
 
-    /// Who receives finds that it does not any more.
+    /// Relieves the receiving thread, which notices this when it next checks.
     pub(super) fn dismiss_receiver(&mut self) {
         if self.receiver.take().is_some() {
             self.watch_links(Interest::READ);
@@ -283,7 +283,7 @@ impl<M: Role> Progress<M> {
         }
     }
 
-    /// Works on a thread of the program, where nothing may escape.
+    /// Works on a thread of the program; panics are caught.
     fn work_at(&mut self, place: Place, work: impl FnOnce(&mut Self)) {
         self.place = place;
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
@@ -294,7 +294,7 @@ impl<M: Role> Progress<M> {
         give(std::mem::take(&mut self.answers));
     }
 
-    /// What to wait for, and for how long.
+    /// The poller to wait on, and for how long.
     fn rest(&mut self) -> io::Result<(Arc<Poller>, Option<Duration>)> {
         self.back = self.deadline();
         let wait = self.back.map(|deadline| deadline.since(self.now()));
@@ -315,7 +315,7 @@ impl<M: Role> Progress<M> {
         self.machine.deadline().into_iter().chain(self.links.deadline()).min()
     }
 
-    /// Whether another turn may follow.
+    /// Returns whether another turn may follow.
     fn turn(&mut self, ready: &[Ready]) -> bool {
         match catch_unwind(AssertUnwindSafe(|| self.work(ready))) {
             Ok(()) => self.next == Next::Turn,
@@ -333,7 +333,7 @@ impl<M: Role> Progress<M> {
         for ready in ready {
             match ready.token {
                 BELL => self.obey_all(),
-                // A receiver has come while we were on the way.
+                // A caller began to receive in the meantime.
                 _ if self.receiver.is_some() => {}
                 _ => self.receive(self.links.ready()),
             }
@@ -442,7 +442,7 @@ impl<M: Role> Progress<M> {
                 Arrival::Bytes(count) => {
                     let data = buffer.get(..count).unwrap_or_default();
                     self.feed(Input::Bytes { conn, data });
-                    // What handlers have taken is told before they get more.
+                    // Reports what handlers have taken before they get more.
                     if self.place == Place::Inside && self.next == Next::Turn && !self.queue.is_empty() {
                         self.obey_all();
                     }
@@ -453,7 +453,7 @@ impl<M: Role> Progress<M> {
                     if count < room || self.next == Next::Stop {
                         break;
                     }
-                    // Most processes never get a long message, and there are many of them.
+                    // Most processes never get a long message, and there are many processes.
                     buffer.resize((2 * room).min(READ_AT_ONCE), 0);
                 }
                 Arrival::Discarded => {}
@@ -469,7 +469,7 @@ impl<M: Role> Progress<M> {
         self.settle();
     }
 
-    /// Sends what can be sent and tells the machine what became of its connections, until there is nothing more to tell.
+    /// Sends what can be sent and reports changes of connections to the machine, until nothing is left.
     fn settle(&mut self) {
         loop {
             if let Some((conn, reason)) = self.links.next_ended() {
@@ -499,7 +499,8 @@ impl<M: Role> Progress<M> {
         }
     }
 
-    /// Callbacks do not run on threads of callers. Who waits for an answer has always seen them run for what came before it.
+    /// Callbacks do not run on callers' threads. A caller gets its answer only after the callbacks for earlier input have
+    /// run.
     fn is_put_off(&self, output: &Output<M::Return, ClientDelivery>) -> bool {
         match self.place {
             Place::Inside => false,
@@ -560,8 +561,8 @@ impl<M: Role> Progress<M> {
         }
     }
 
-    /// A host that has panicked knows no more what it has promised: it is not asked again, and all who wait here see that it
-    /// is over.
+    /// A host that has panicked has lost track of its promises: it is not called again, and all waiting callers see the
+    /// engine's end.
     fn call_host(&mut self, call: HostCall, op: HostOp) {
         let Some(upcalls) = &mut self.upcalls else {
             return tracing::error!(?op, "a role without a host asks for one");
@@ -595,7 +596,7 @@ impl<M: Role> Drop for Progress<M> {
     }
 }
 
-/// Where the answer to a call goes.
+/// Receives the answer to a call.
 type WantedBy<M> = Option<Reply<<M as Machine>::Return>>;
 
 /// A call that has not been made.
@@ -607,7 +608,7 @@ fn give<T>(answers: Vec<(Reply<T>, T)>) {
     answers.into_iter().for_each(|(reply, answer)| reply.send(answer));
 }
 
-/// None: it cannot be waited.
+/// None: waiting failed.
 fn ready_of(rest: io::Result<(Arc<Poller>, Option<Duration>)>) -> Option<Vec<Ready>> {
     let ready = rest.and_then(|(poller, wait)| poller.wait(wait));
     ready
@@ -615,7 +616,7 @@ fn ready_of(rest: io::Result<(Arc<Poller>, Option<Duration>)>) -> Option<Vec<Rea
         .ok()
 }
 
-/// A panic with it in hands has been caught, and ends the engine.
+/// A panic while holding the lock was already caught, and ends the engine.
 pub(super) fn lock<M: Role>(shared: &Shared<M>) -> Held<'_, M> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -623,6 +624,6 @@ pub(super) fn lock<M: Role>(shared: &Shared<M>) -> Held<'_, M> {
 const LINKS: u64 = 1;
 const READ_AT_FIRST: usize = 4 << 10;
 const READ_AT_ONCE: usize = 64 << 10;
-/// Then others get their turn; what is left makes the link ready again.
+/// After this many, other links get their turn; remaining input makes this link ready again.
 const READS_AT_ONCE: usize = 16;
 const ACCEPTED_AT_ONCE: usize = 64;

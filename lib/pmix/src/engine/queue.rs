@@ -1,6 +1,6 @@
 //! From the program's threads to the progress thread: a bounded queue that wakes a poller.
 //!
-//! A full queue makes its callers wait. When the receiving end is gone, everything in the queue is dropped and pushing fails.
+//! A full queue makes its callers wait. When it is closed, everything in the queue is dropped and pushing fails.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -9,11 +9,11 @@ use super::bell::Bell;
 use super::sync::{Condvar, Mutex, MutexGuard};
 
 pub(super) struct Queue<T> {
-    /// Items that it holds before its callers wait.
+    /// Number of items that it holds before callers have to wait.
     capacity: usize,
     state: Mutex<Contents<T>>,
     not_full: Condvar,
-    /// Rings while something may be in the queue.
+    /// Rings while the queue may hold items.
     bell: Arc<Bell>,
 }
 
@@ -32,7 +32,7 @@ impl<T> Queue<T> {
         })
     }
 
-    /// Gives the item back when nobody takes items any more. Who waits for room looks at `gives_up` when it is roused.
+    /// Returns the item if the queue is closed. A blocked caller rechecks `gives_up` when woken.
     pub(super) fn push(&self, item: T, gives_up: impl Fn() -> bool) -> Result<(), T> {
         let mut state = self.lock();
         while state.items.len() >= self.capacity && !state.closed && !gives_up() {
@@ -41,7 +41,7 @@ impl<T> Queue<T> {
         self.push_into(state, item)
     }
 
-    /// Like `push`, but never waits: for who must not, because it takes the items itself.
+    /// Like `push`, but never waits: for threads that take the items themselves.
     pub(super) fn push_now(&self, item: T) -> Result<(), T> {
         self.push_into(self.lock(), item)
     }
@@ -59,7 +59,7 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Wakes whoever waits for the bell.
+    /// Wakes the thread that waits for the bell.
     pub(super) fn ring(&self) {
         self.bell.ring();
     }
@@ -68,7 +68,7 @@ impl<T> Queue<T> {
         self.bell.clone()
     }
 
-    /// Takes all that is there, and silences the bell.
+    /// Takes all items, and silences the bell.
     pub(super) fn take(&self) -> VecDeque<T> {
         self.bell.silence();
         let items = std::mem::take(&mut self.lock().items);
@@ -76,7 +76,7 @@ impl<T> Queue<T> {
         items
     }
 
-    /// Shows what is there, and rouses who waits for room.
+    /// Shows all items, and wakes callers that wait for room.
     pub(super) fn rouse(&self, item: impl FnMut(&T)) {
         self.lock().items.iter().for_each(item);
         self.not_full.notify_all();
@@ -95,12 +95,12 @@ impl<T> Queue<T> {
         self.lock().closed
     }
 
-    /// What tells this queue from any other that exists.
+    /// Distinguishes this queue from all others that exist.
     pub(super) fn identity(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Whoever hears the bell from here on finds that it is over: nobody silences it any more.
+    /// From here on every thread that waits for the bell finds the queue closed: the bell is not silenced any more.
     pub(super) fn close(&self) {
         let items = {
             let mut state = self.lock();

@@ -21,7 +21,7 @@ pub(super) type Held<'a, M> = MutexGuard<'a, Option<Box<Progress<M>>>>;
 pub(super) enum Made<M: Role> {
     /// None: the engine has ended.
     Answered(Option<M::Return>),
-    /// Somebody else receives, or nobody.
+    /// Another thread receives, or none does.
     Waits(Wait<M::Return>),
     /// Its turn has not come.
     Not(Unmade<M>, Wait<M::Return>),
@@ -36,7 +36,7 @@ pub(super) fn call<M: Role>(
     let me = thread::identity();
     let mut held = lock(shared);
     let Some(progress) = held.as_mut() else { return Made::Answered(None) };
-    // A signal handler may call from in the middle of a wait, which goes on when the handler returns.
+    // A signal handler may call in the middle of a wait, which goes on when the handler returns.
     let is_nested = progress.is_received_by(me);
     if let Err(unmade) = progress.visit(call, Some(reply), Some(me)) {
         return Made::Not(unmade, wait);

@@ -1,7 +1,7 @@
-//! Where a blocked caller waits for its answer, or what runs in its stead when it does not block.
+//! Where a blocked caller waits for its answer, or the callback that runs instead if it does not block.
 //!
-//! [`slot`] makes the two ends. The answering end is affine: it is used once, and dropping it unused tells the caller that no
-//! answer will come, so nobody can be forgotten.
+//! [`slot`] makes the two ends. The answering end is affine: it is used once, and dropping it unused informs the caller that
+//! no answer will come, so that no caller can be forgotten.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) fn slot<T>() -> (Reply<T>, Wait<T>) {
     (Reply { to: Some(Answered::Waiting(slot.clone())) }, Wait { slot })
 }
 
-/// An answering end that runs this; it is given nothing when the end is dropped unused.
+/// An answering end that runs this callback, with `None` if the end is dropped unused.
 pub(super) fn callback<T>(run: impl FnOnce(Option<T>) + Send + 'static) -> Reply<T> {
     Reply { to: Some(Answered::Callback(Box::new(run))) }
 }
@@ -31,7 +31,7 @@ enum Answer<T> {
     Abandoned,
 }
 
-/// What who waits is doing, and so how to wake it.
+/// The state of the waiting caller, which decides how to wake it.
 enum Caller {
     Awake,
     Asleep,
@@ -59,12 +59,12 @@ impl<T> Reply<T> {
         self.end(Some(answer));
     }
 
-    /// Whether to answer is to run something.
+    /// Whether answering runs a callback.
     pub(super) fn is_callback(&self) -> bool {
         matches!(self.to, Some(Answered::Callback(_)))
     }
 
-    /// Who sleeps looks whether it still should.
+    /// Makes a sleeping caller recheck whether it should still sleep.
     pub(super) fn rouse(&self) {
         if let Some(Answered::Waiting(slot)) = &self.to {
             let _state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ impl<T> Reply<T> {
         }
     }
 
-    /// Ends without telling anybody.
+    /// Ends without an answer.
     pub(super) fn forget(mut self) {
         self.to = None;
     }
@@ -103,7 +103,7 @@ impl<T> Drop for Reply<T> {
 }
 
 impl<T> Wait<T> {
-    /// The answer, if it has come (or never will: None); otherwise the end that waits for it.
+    /// The answer, if it has come (or None if it never will); otherwise the waiting end.
     pub(super) fn try_take(self) -> Result<Option<T>, Wait<T>> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = match std::mem::replace(&mut *state, Answer::Waiting(Caller::Awake)) {
@@ -132,19 +132,19 @@ impl<T> Wait<T> {
         }
     }
 
-    /// Waits until the answer is here, at most so long.
+    /// Waits for the answer, at most this long.
     pub(super) fn pause(&self, longest: Duration) {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Answer::Waiting(caller) = &mut *state {
             *caller = Caller::Asleep;
         }
         let waits = |state: &mut Answer<T>| matches!(state, Answer::Waiting(_));
-        // A poisoned lock means that the caller will find out more.
+        // A poisoned lock means that the caller will find the cause.
         let _ = self.slot.changed.wait_timeout_while(state, longest, waits);
     }
 
-    /// None: the other end is gone. Waits for as long as it takes; whoever answers knows the deadline. Given back when there is
-    /// no answer, and this caller is to do something else than to sleep.
+    /// None: the other end is gone. Waits without a limit; the answering end knows the deadline. Returns the waiting end when
+    /// there is no answer and `gives_up` tells the caller to do something else.
     pub(super) fn wait(self, gives_up: impl Fn() -> bool) -> Result<Option<T>, Wait<T>> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

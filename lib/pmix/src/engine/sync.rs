@@ -1,3 +1,3 @@
-//! What threads exclude and wake each other with. `tests/handoff` has the files that use it run on a model of these instead.
+//! Synchronization primitives. `tests/handoff` compiles the files that use it against a model of these instead.
 
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard};

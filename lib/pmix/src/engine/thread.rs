@@ -1,4 +1,4 @@
-//! Knows which engine a thread is inside of.
+//! Records which engine a thread is inside of.
 
 use std::cell::Cell;
 
@@ -16,12 +16,12 @@ pub(super) fn enter(engine: usize) -> Inside {
     Inside { before: INSIDE.replace(engine) }
 }
 
-/// Whether this thread was called by that engine.
+/// Whether that engine called this thread.
 pub(super) fn is_inside(engine: usize) -> bool {
     INSIDE.get() == engine
 }
 
-/// What tells this thread from all others that live: a handle of the standard library's would have a destructor.
+/// Distinguishes this thread from all others that live: a handle of the standard library's would have a destructor.
 pub(super) fn identity() -> usize {
     INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
 }

@@ -1,4 +1,4 @@
-//! The host's answer to one request: given once, at once or later, on any thread, also when the server is gone.
+//! The host's answer to one request: given once, at once or later, on any thread, even when the server is gone.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 
 use crate::engine::{Afterwards, Answer};
 
-/// Where a host answers one request. Dropped unused, it refuses with `PMIX_ERROR` and says so in the log.
+/// The means for a host to answer one request. Dropped unused, it refuses with `PMIX_ERROR` and logs that.
 #[must_use = "dropping it refuses the request"]
 pub struct Done<T: Outcome> {
     answer: Option<Answer>,
@@ -17,7 +17,7 @@ pub struct Done<T: Outcome> {
     outcome: PhantomData<fn(T)>,
 }
 
-/// What a request can be answered with.
+/// The type of a request's answer.
 pub trait Outcome: Sized {
     #[doc(hidden)]
     fn into_reply(result: Result<Self, Status>) -> HostReply;
@@ -36,20 +36,20 @@ impl<T: Outcome> Done<T> {
         self.end(T::into_reply(Ok(outcome)));
     }
 
-    /// Refuses it. A status that means success is no reason: it becomes `PMIX_ERROR`.
+    /// Refuses it. A status that means success is invalid here: it becomes `PMIX_ERROR`.
     pub fn refuse(self, status: Status) {
         let status = if status.is_success() { Status::ERROR } else { status };
         self.end(T::into_reply(Err(status)));
     }
 
-    /// Has this happen when the server has taken the answer, whichever it is: where progress is made, and never before the
-    /// call that answers has returned. Hosts hold locks when they answer that they want again when they release what they gave.
+    /// Runs this when the server has taken the answer, grant or refusal: where progress is made, and never before the answering
+    /// call has returned. Hosts may hold locks when they answer, and need them again to release what they gave.
     pub fn afterwards(mut self, run: impl FnOnce() + Send + 'static) -> Done<T> {
         self.after = Afterwards::new(run);
         self
     }
 
-    /// What was asked, in the standard's words.
+    /// The request, in the standard's terms.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
@@ -62,7 +62,7 @@ impl<T: Outcome> Done<T> {
 }
 
 impl Done<Vec<Info>> {
-    /// Grants the part that the status speaks of, such as `PMIX_QUERY_PARTIAL_SUCCESS`.
+    /// Grants it partly, as the status states, such as `PMIX_QUERY_PARTIAL_SUCCESS`.
     pub fn complete_partly(self, status: Status, outcome: Vec<Info>) {
         self.end(HostReply::Infos(status, outcome));
     }

@@ -1,4 +1,4 @@
-//! Events: what the host raises, and handlers of the server's own process.
+//! Events: those that the host raises, and handlers of the server's own process.
 
 use phalanx_core::{ClientCall, Event, HandlerId, ServerCall, Verdict};
 use phalanx_spec::Status;
@@ -10,8 +10,8 @@ use crate::engine::{Callback, EventDone};
 use crate::error::Error;
 
 impl Server {
-    /// Tells the processes here of an event (`PMIx_Notify_event`): one from elsewhere, or of the host's own making, which
-    /// has the server as its source. It is not handed to the host. Handlers of this process run as well.
+    /// Notifies local processes of an event (`PMIx_Notify_event`): one from another node, or the host's own, which has the
+    /// server as its source. It is not passed to the host. Handlers of this process run as well.
     pub fn notify(&self, event: Event) -> Result<(), Error> {
         let operation = format!("notification of {}", event.code);
         match self.notification(event) {
@@ -20,7 +20,7 @@ impl Server {
         }
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn notify_then(
         &self,
         event: Event,
@@ -66,7 +66,7 @@ impl Server {
         registered.map(|()| id)
     }
 
-    /// Keeps a handler that may say later what it has done, for a registration by [`submit`](Server::submit).
+    /// Stores a handler that may complete later, for a registration by [`submit`](Server::submit).
     pub fn keep_event_handler(
         &self,
         handler: impl FnMut(&Event, &[Info], EventDone) + Send + 'static,
@@ -75,13 +75,13 @@ impl Server {
         self.engine.keep(Callback::Event(Box::new(handler)))
     }
 
-    /// Drops a handler that was kept.
+    /// Drops a stored handler.
     pub fn forget_event_handler(&self, id: HandlerId) -> Result<(), Error> {
         self.check_pid()?;
         self.engine.forget(id)
     }
 
-    /// The handler is not called any more when this returns (`PMIx_Deregister_event_handler`).
+    /// Removes a handler; it is not called any more when this returns (`PMIx_Deregister_event_handler`).
     pub fn deregister_event_handler(&self, id: HandlerId) -> Result<(), Error> {
         let ended = self.perform(ClientCall::DeregisterEvents { handler: id })?;
         own_done(ended, || "deregistration of an event handler".into())?;

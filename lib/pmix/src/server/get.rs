@@ -1,4 +1,4 @@
-//! Get: what local processes have committed, for the servers of others; and the values that this process asks for itself.
+//! Get: committed values of local processes, for other servers; and values for this process itself.
 
 use phalanx_core::{ClientCall, ClientReturn, LookupRequest, ServerCall, ServerReturn};
 use phalanx_spec::Status;
@@ -8,13 +8,13 @@ use super::{Server, unexpected};
 use crate::error::Error;
 
 impl Server {
-    /// What a local process has committed, for [`Host::direct_modex`](super::Host::direct_modex) of another server
-    /// (`PMIx_server_dmodex_request`). Waits until it has committed `key`, or anything at all.
+    /// The committed values of a local process, for [`Host::direct_modex`](super::Host::direct_modex) of another server
+    /// (`PMIx_server_dmodex_request`). Waits until the process has committed `key`, or anything at all.
     pub fn dmodex_request(&self, proc: &ProcId, key: Option<Key>) -> Result<Blob, Error> {
         committed(self.call(ServerCall::DirectModex { proc: proc.clone(), key })?, proc)
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn dmodex_request_then(
         &self,
         proc: &ProcId,
@@ -45,7 +45,7 @@ impl Server {
 fn committed(result: ServerReturn, proc: &ProcId) -> Result<Blob, Error> {
     let operation = || format!("request for what {proc} has committed");
     match result {
-        // It has committed others, and was given time for this one.
+        // The process has committed other keys, and the time for this one is over.
         ServerReturn::Modex(Err(Status::ERR_PARTIAL_SUCCESS)) => {
             Err(Error::Failed { operation: operation(), status: Status::ERR_NOT_FOUND })
         }

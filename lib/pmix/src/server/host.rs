@@ -1,8 +1,8 @@
-//! The host environment of a server: the resource manager, or whatever program starts the processes.
+//! The host environment of a server: the resource manager, or any program that starts the processes.
 //!
 //! One method per entry of the standard's `pmix_server_module_t`, each answered through its [`Done`]. Methods run where
-//! progress is made, one at a time: they must not block, and may answer later from anywhere. A host that panics is not asked
-//! again: its server ends, and clients see their connections close.
+//! progress is made, one at a time: they must not block, and may answer later from any thread. A host that panics is not
+//! called again: its server ends, and clients see their connections close.
 
 use phalanx_core::{Event, GroupFormed, HostOp};
 use phalanx_spec::Status;
@@ -27,11 +27,11 @@ pub type ValidationRequest = Asked<credential::ValidateCredential>;
 pub type FabricRequest = Asked<fabric::Register>;
 pub type FabricUpdateRequest = Asked<fabric::Update>;
 
-/// What a server asks of its host. What a host does not implement is refused with `PMIX_ERR_NOT_SUPPORTED`; the comings and
-/// goings of clients are accepted.
+/// Requests of a server to its host. What a host does not implement is refused with `PMIX_ERR_NOT_SUPPORTED`; clients that
+/// connect or leave are accepted.
 #[allow(unused_variables, reason = "the names are for those who implement them")]
 pub trait Host: Send {
-    /// A client passed the handshake; it is let in when this is granted.
+    /// A client passed the handshake; it is admitted when this is granted.
     fn client_connected(&mut self, proc: ProcId, done: Done<()>) {
         done.complete(());
     }
@@ -41,7 +41,7 @@ pub trait Host: Send {
         done.complete(());
     }
 
-    /// A client's connection closed without finalize. Whoever waits for that process is told when this is answered.
+    /// A client's connection closed without finalize. Requests that wait for the process fail when this is answered.
     fn client_lost(&mut self, proc: ProcId, done: Done<()>) {
         done.complete(());
     }
@@ -50,7 +50,7 @@ pub trait Host: Send {
         refuse(done);
     }
 
-    /// Never called when all participants are processes of this server. Granted with all contributions, one behind the other.
+    /// Never called when all participants are processes of this server. Granted with all contributions, concatenated.
     fn fence(&mut self, request: FenceRequest, done: Done<Blob>) {
         refuse(done);
     }
@@ -84,28 +84,28 @@ pub trait Host: Send {
         refuse(done);
     }
 
-    /// Somebody here now wants these events.
+    /// A local process now wants these events.
     fn register_events(&mut self, request: EventsRequest, done: Done<()>) {
         refuse(done);
     }
 
-    /// Nobody here wants these events any more.
+    /// No local process wants these events any more.
     fn deregister_events(&mut self, request: EventsRequest, done: Done<()>) {
         refuse(done);
     }
 
-    /// A process here raised an event that concerns others than those here, who have been told: it must not be handed back to
+    /// A local process raised an event that concerns other nodes. Local processes have got it: it must not be passed back to
     /// this server.
     fn notify(&mut self, event: Event, done: Done<()>) {
         refuse(done);
     }
 
-    /// What the server could not answer itself.
+    /// The part of a query that the server could not answer.
     fn query(&mut self, request: QueryRequest, done: Done<Vec<Info>>) {
         refuse(done);
     }
 
-    /// A tool wants to be let in. Granted with its name, which is the one that it claims, if it does.
+    /// A tool connects. Granted with its name, which must be the one it claims, if it does.
     fn tool_connected(&mut self, request: ToolRequest, done: Done<ProcId>) {
         refuse(done);
     }
@@ -130,7 +130,7 @@ pub trait Host: Send {
         refuse(done);
     }
 
-    /// All but heartbeats, which the server counts itself.
+    /// All kinds except heartbeats, which the server counts itself.
     fn monitor(&mut self, request: MonitorRequest, done: Done<Vec<Info>>) {
         refuse(done);
     }
@@ -183,7 +183,7 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
     let operation = op.operation();
     match op {
         HostOp::ClientConnected(proc) => host.client_connected(proc, Done::new(to, operation)),
-        // Hosts hear of ranks, not of connections.
+        // Hosts get ranks, not connections.
         HostOp::ClientFinalized(gone) if gone.others => Done::<()>::new(to, operation).complete(()),
         HostOp::ClientFinalized(gone) => host.client_finalized(gone.proc, Done::new(to, operation)),
         HostOp::ClientLost(gone) => host.client_lost(gone.proc, Done::new(to, operation)),
@@ -208,13 +208,13 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
         HostOp::PushStdin(request) => host.push_stdin(request, Done::new(to, operation)),
         HostOp::GroupConstruct(request) => host.group_construct(request, Done::new(to, operation)),
         HostOp::GroupDestruct(request) => host.group_destruct(request, Done::new(to, operation)),
-        // Hosts keep the limits that they are told, or leave them to us.
+        // Hosts observe the limits in the requests, or leave them to us.
         HostOp::Overdue(_) => Done::<()>::new(to, operation).refuse(Status::ERR_NOT_SUPPORTED),
         HostOp::Asked(Asked { from, request }) => ask_as_said(host, from, request, to),
     }
 }
 
-/// The same for what the client has said in these words.
+/// The same for requests that are passed on unchanged.
 fn ask_as_said(host: &mut dyn Host, from: ProcId, request: HostRequest, to: Answer) {
     let operation = request.operation();
     match request {

@@ -1,4 +1,4 @@
-//! Inventories: what a node has, collected where it is and delivered to who plans with it.
+//! Inventories: the hardware of a node, collected on that node and delivered to the scheduler.
 
 use phalanx_core::{ServerCall, ServerReturn};
 use phalanx_spec::{Status, keys};
@@ -10,15 +10,15 @@ use crate::error::Error;
 use crate::topology::topology;
 
 impl Server {
-    /// What this node has (`PMIx_server_collect_inventory`): one `pmix.node.arr` with its name, its memory in bytes, its
-    /// topology, its fabric devices, and what the host has told of it. With `pmix.hname` in `directives` that of another
-    /// node, as far as the host has told.
+    /// The inventory of this node (`PMIx_server_collect_inventory`): one `pmix.node.arr` with its name, its memory in bytes,
+    /// its topology, its fabric devices, and the host's values of it. With `pmix.hname` in `directives` that of another
+    /// node, as far as the host has provided it.
     pub fn collect_inventory(&self, directives: &[Info]) -> Result<Vec<Info>, Error> {
         let (own, call) = self.collection(directives)?;
         collected(own, self.call(call)?)
     }
 
-    /// The same without waiting for the server. `then` is not run if this fails.
+    /// The same without waiting for the server. `then` does not run if this call fails.
     pub fn collect_inventory_then(
         &self,
         directives: &[Info],
@@ -28,14 +28,14 @@ impl Server {
         self.call_then(call, move |result| then(result.and_then(|result| collected(own, result))))
     }
 
-    /// Keeps what was collected elsewhere, or here (`PMIx_server_deliver_inventory`), for gets of values of a node, for
-    /// queries that name a node, and for the setup of jobs. `directives` may name the node of values that stand in no array;
-    /// else it is this one.
+    /// Stores what was collected, here or on another node (`PMIx_server_deliver_inventory`), for gets of values of a node,
+    /// for queries that name a node, and for the setup of jobs. `directives` may name the node of values outside of arrays;
+    /// the default is this one.
     pub fn deliver_inventory(&self, info: &[Info], directives: &[Info]) -> Result<(), Error> {
         self.done(delivery(info, directives), || DELIVERY.into())
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn deliver_inventory_then(
         &self,
         info: &[Info],
@@ -45,7 +45,7 @@ impl Server {
         self.done_then(delivery(info, directives), || DELIVERY.into(), then)
     }
 
-    /// What the kernel says, if it is about this node; and the question for what the host has told.
+    /// The kernel's values, if this is about our own node; and the call that asks for the host's.
     fn collection(&self, directives: &[Info]) -> Result<(Vec<Info>, ServerCall), Error> {
         if let Some(unknown) =
             directives.iter().find(|one| one.is_required() && !ATTRIBUTES.contains(&one.key.as_str()))
@@ -92,7 +92,7 @@ fn collected(own: Vec<Info>, known: ServerReturn) -> Result<Vec<Info>, Error> {
     }
     let told = arrays.pop().and_then(|info| info.value.as_array().cloned());
     let told: Vec<Info> = told.iter().flat_map(|array| array.infos().cloned()).collect();
-    // The host may know better than the kernel.
+    // The host's values override the kernel's.
     let unsaid = own.into_iter().filter(|one| told.as_slice().find(one.key.as_str()).is_none());
     let all: Vec<Info> = unsaid.chain(told.iter().cloned()).collect();
     Ok(vec![Info::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(all))])

@@ -1,4 +1,4 @@
-//! Forwarded streams: what processes have written, for those here who asked for it.
+//! Forwarded streams: output of processes, for local readers.
 
 use phalanx_core::ServerCall;
 use phalanx_core::server::OutputTo;
@@ -9,9 +9,9 @@ use super::Server;
 use crate::error::Error;
 
 impl Server {
-    /// Hands bytes of a process to those here who pulled that stream (`PMIx_server_IOF_deliver`). No bytes: the stream has
-    /// ended. `info` goes along. Ends when every reader that must not lose anything has taken them; a host that sends no more
-    /// before that has bounded memory. Not found: nobody here wants it.
+    /// Passes output of a process to the local readers that pulled the stream (`PMIx_server_IOF_deliver`). No bytes: the
+    /// stream has ended. `info` goes along. Ends when every reader that must not lose anything has taken the bytes; a host
+    /// that waits for this before it sends more needs bounded memory. Fails as not found if there is no local reader.
     pub fn iof_deliver(
         &self,
         source: &ProcId,
@@ -22,7 +22,7 @@ impl Server {
         self.done(output(source, channel, data, info), || format!("delivery of output of {source}"))
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn iof_deliver_then(
         &self,
         source: &ProcId,

@@ -1,6 +1,6 @@
-//! What a host tells of a job: from the attributes of the standard to the table that a server works with.
+//! A host's registration of a job: from the attributes of the standard to the table that a server works with.
 //!
-//! Hosts tell a job in their own ways: with maps or without, values of a realm in an array of it or loose, numbers in any
+//! Hosts describe jobs differently: with maps or without, values of a realm in an array of it or loose, numbers in any
 //! width. Where a host contradicts itself the maps win: Slurm 22.05 gives every rank the number of its own node. A second
 //! registration of a job adds to the first.
 
@@ -12,13 +12,13 @@ use phalanx_spec::{DataType, Rank, Status, attribute, keys};
 use phalanx_wire::regex::{RegexError, regex_to_nodes, regex_to_ppn};
 use phalanx_wire::{Info, Kval, Nspace, Value};
 
-/// What the server knows of where it is.
+/// The server's own node.
 pub(crate) struct Place<'a> {
     pub(crate) hostname: &'a str,
     pub(crate) node_id: Option<u32>,
 }
 
-/// The table of a job. `local`: how many of its processes are here, if the host says so.
+/// Builds the table of a job. `local`: how many of its processes are here, if the host states it.
 pub(crate) fn job(
     nspace: &Nspace,
     local: Option<u32>,
@@ -40,9 +40,9 @@ struct Draft {
     /// Values of the own node that stand loose among those of the job.
     own: Vec<Kval>,
     own_index: Option<u32>,
-    /// A rank that the host says is here.
+    /// A rank that the host places here.
     own_peer: Option<u32>,
-    /// Values of an app that stand loose: of the only one.
+    /// Loose values of an app, which is the only one.
     of_app: Vec<Kval>,
     nodes: Vec<Node>,
     by_name: BTreeMap<String, u32>,
@@ -73,7 +73,7 @@ struct Proc {
 }
 
 impl Draft {
-    /// What an earlier registration has told.
+    /// The content of an earlier registration.
     fn of(job: &JobInfo) -> Draft {
         let node =
             |node: JobNode| Node { name: node.name.to_string(), id: Some(node.id), values: node.values };
@@ -105,7 +105,7 @@ impl Draft {
         }
     }
 
-    /// Nodes and where ranks are, before anything that names them.
+    /// Reads the nodes and the ranks' locations, before anything that refers to them.
     fn maps(&mut self, infos: &[Info]) -> Result<(), Status> {
         let infos: Vec<&Info> = infos.iter().flat_map(|info| inside(info, keys::JOB_INFO_ARRAY)).collect();
         let find = |key: &str| infos.iter().find(|info| info.key == *key).map(|info| &info.value);
@@ -213,14 +213,14 @@ impl Draft {
                 keys::CPUSET => proc.cpuset = value.as_str().map(Arc::from),
                 keys::LOCALITY_STRING => proc.locality = value.as_str().map(Arc::from),
                 keys::REINCARNATION => proc.reincarnation = value.as_u32().unwrap_or(0),
-                // It is the rank in all jobs of one namespace; several are numbered by who spawned them.
+                // With a single namespace it equals the rank; with several, the spawner numbers them.
                 keys::GLOBAL_RANK if value.as_rank() == Some(rank) => {}
                 _ => put(&mut proc.values, one),
             }
         }
     }
 
-    /// The index of a node, which is new if nothing has named it yet.
+    /// The index of a node; a node that is not named yet is added.
     fn node(&mut self, name: &str) -> u32 {
         if let Some(index) = self.by_name.get(name) {
             return *index;
@@ -288,7 +288,7 @@ impl Draft {
         })
     }
 
-    /// Puts ranks that nothing has placed here, as many as the host says are here, and the others nowhere that is known.
+    /// Places the remaining ranks: as many here as the host states, and the others on an unknown node.
     fn place_the_rest(&mut self, size: u32, here: u32, place: &Place<'_>) {
         let placed = |draft: &Draft, rank| draft.procs.get(&rank).is_some_and(|proc| proc.node.is_some());
         let lost: Vec<u32> = (0..size).filter(|rank| !placed(self, *rank)).collect();
@@ -306,7 +306,7 @@ impl Draft {
         }
     }
 
-    /// Which node the server stands on.
+    /// The server's own node.
     fn own_node(&self, local: Option<u32>, place: &Place<'_>) -> Option<u32> {
         let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
         let index = |wanted: &dyn Fn(&Node) -> bool| {
@@ -323,7 +323,7 @@ impl Draft {
             .or_else(|| index(&|node| local > Some(0) && self.nodes.len() == 1 && node.name != UNKNOWN))
     }
 
-    /// The numbers of the nodes: what hosts state, where they state one per node; else their places in the map.
+    /// The numbers of the nodes: the host's, if it states one per node; otherwise their positions in the map.
     fn ids(&self) -> Vec<u32> {
         let mut ids: Vec<Option<u32>> = self.nodes.iter().map(|node| node.id).collect();
         for proc in self.procs.values() {
@@ -373,7 +373,7 @@ impl Draft {
             .collect()
     }
 
-    /// The app of a rank as the apps' leaders tell it: an app reaches up to the next one's leader.
+    /// Derives the app of a rank from the apps' leaders: an app reaches up to the next one's leader.
     fn app_of_rank(&self) -> impl Fn(u32) -> u32 + use<> {
         let leader = |values: &Vec<Kval>| {
             values.iter().find(|kval| kval.key == keys::APPLDR).and_then(|kval| kval.value.as_u32())
@@ -384,7 +384,7 @@ impl Draft {
     }
 }
 
-/// The members of an array with that key; anything else is itself.
+/// The members of an array with that key; other infos stand for themselves.
 fn inside<'a>(info: &'a Info, array: &str) -> Vec<&'a Info> {
     if info.key == *array { members(info).collect() } else { vec![info] }
 }
@@ -404,7 +404,7 @@ fn set(values: &mut Vec<Kval>, kval: Kval) {
     }
 }
 
-/// Numbers in the width that clients read.
+/// Converts numbers to the width that clients read.
 fn in_its_type(info: &Info) -> Value {
     let wanted = attribute(info.key.as_str()).map(|attribute| attribute.data_type);
     let number = info.value.as_u32();
@@ -439,13 +439,13 @@ fn at_mut<T>(all: &mut [T], index: u32) -> Option<&mut T> {
     all.get_mut(usize::try_from(index).ok()?)
 }
 
-/// The node of ranks that the host has not placed.
+/// The node of ranks without a location.
 const UNKNOWN: &str = "unknown";
 
-/// Ranks of a job, and nodes of it.
+/// Maximum number of ranks of a job, and of nodes.
 const MOST: usize = 1 << 24;
 
-/// Keys of the node that hosts put among those of the job.
+/// Keys of a node that hosts put among those of the job.
 const OF_NODE: &[&str] = &[
     keys::LOCAL_SIZE,
     keys::NODE_SIZE,
@@ -457,7 +457,7 @@ const OF_NODE: &[&str] = &[
     keys::HOSTNAME,
 ];
 
-/// Keys of the app that hosts of one app put among those of the job.
+/// Keys of an app that hosts put among those of a job with one app.
 const OF_APP: &[&str] = &[keys::APP_SIZE, keys::APPLDR, keys::APP_ARGV, keys::APP_MAP_TYPE];
 
 #[cfg(test)]

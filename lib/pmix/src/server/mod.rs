@@ -1,6 +1,6 @@
-//! A PMIx server in the process of a host: its beginning and its end, and the way of a call. One file per verb.
+//! A PMIx server in the process of a host: its start and end, and the path of a call. One file per verb.
 //!
-//! `host` is the other direction: what the server asks of its host.
+//! `host` is the other direction: the server's requests to its host.
 
 mod done;
 mod event;
@@ -60,17 +60,17 @@ pub struct Server {
     engine: Engine<ServerProcess>,
     config: Arc<ServerConfig>,
     node_id: Option<u32>,
-    /// What the host has told of its jobs: it may tell more later.
+    /// The host's registrations of its jobs, to which it may add later.
     jobs: Mutex<BTreeMap<Nspace, registry::Told>>,
     changes: Mutex<Changes>,
     store: Arc<Store>,
     pid: u32,
-    /// The files by which tools find it, until it ends.
+    /// The rendezvous files by which tools find it, until it ends.
     announcement: Mutex<Option<Announcement>>,
 }
 
 impl Server {
-    /// Opens a port on the loopback interface and serves whom `host` announces (`PMIx_server_init`).
+    /// Opens a port on the loopback interface and serves the clients that the host registers (`PMIx_server_init`).
     pub fn start(options: ServerOptions, host: impl Host + 'static) -> Result<Server, Error> {
         let system = |doing| move |source| Error::System { doing, source };
         let door = options.reach.door().map_err(system("finding an address for tools on other nodes"))?;
@@ -134,40 +134,40 @@ impl Server {
         &self.config.hostname
     }
 
-    /// Everything that has not ended: collectives, gets, what the host was asked, events that handlers have.
+    /// Everything pending: collectives, gets, requests to the host, running event handlers.
     pub fn explain(&self) -> Result<Explanation, Error> {
         self.check_pid()?;
         self.engine.explain()
     }
 
-    /// Makes what progress can be made without waiting (`PMIx_Progress`), if the program has chosen to drive it itself.
+    /// Makes progress as far as possible without waiting (`PMIx_Progress`), if the program drives progress itself.
     pub fn progress(&self) {
         if self.check_pid().is_ok() {
             self.engine.progress();
         }
     }
 
-    /// Ends the progress thread of this library (`PMIx_Progress_thread_stop`). From here on the program makes progress, as if it had
-    /// chosen [`Drive::Host`](crate::Drive::Host): callbacks run inside of its calls, and what it does not wait for goes on when it calls
-    /// [`progress`](Server::progress). If it `flushes`, what has been asked for before is done by the thread. In a callback it
-    /// ends the thread after that.
+    /// Ends the progress thread of this library (`PMIx_Progress_thread_stop`). From then on the program makes progress, as if it had
+    /// chosen [`Drive::Host`](crate::Drive::Host): callbacks run inside its calls, and calls that do not wait continue when it calls
+    /// [`progress`](Server::progress). With `flushes`, the thread finishes earlier requests first. Called in a callback, it ends the
+    /// thread after that callback.
     pub fn stop_progress_thread(&self, flushes: bool) {
         if self.check_pid().is_ok() {
             self.engine.stop_thread(flushes);
         }
     }
 
-    /// Whether this is called by a method of the host or another callback: blocking calls are refused there.
+    /// Whether this runs inside a method of the host or another callback: blocking calls are refused there.
     pub fn is_progress_thread(&self) -> bool {
         self.engine.is_progress_thread()
     }
 
-    /// Closes all connections and ends, whatever clients do (`PMIx_server_finalize`). What the host still answers is ignored.
+    /// Closes all connections and ends, whatever clients do (`PMIx_server_finalize`). Later answers of the host are ignored.
     pub fn finalize(self) {
         drop(self);
     }
 
-    /// Ends like [`finalize`](Server::finalize) for all who share it; later calls are refused.
+    /// Ends like [`finalize`](Server::finalize), for all its owners; later calls are refused.
     pub fn close(&self) {
         if self.check_pid().is_ok() {
             drop(self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -211,13 +211,13 @@ impl Server {
         self.call_then(call, move |result| then(result.and_then(|result| done(result, operation))))
     }
 
-    // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
+    // A forked child has its parent's memory, including locks held at that moment, but not its thread.
     fn check_pid(&self) -> Result<(), Error> {
         if process_id() == self.pid { Ok(()) } else { Err(Error::Forked) }
     }
 }
 
-/// Lets tools find the server, as far as the options want it.
+/// Writes the rendezvous files that the options request.
 fn announce(
     options: &ServerOptions,
     config: &ServerConfig,
@@ -238,7 +238,7 @@ fn announce(
         return Ok(None);
     }
     if let Some(dir) = &notice.server_dir {
-        // A host may name a directory that is still to be made. If it cannot be, writing says so.
+        // A host may name a directory that does not exist yet. If creating it fails, writing the file reports that.
         let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
     }
     Ok(Some(Announcement::make(&notice)?))

@@ -1,4 +1,4 @@
-//! How a server presents itself, in the terms of `PMIx_server_init`.
+//! Options of a server, in the terms of `PMIx_server_init`.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ use crate::error::Error;
 use phalanx_shell::reach::Reach;
 use phalanx_shell::rendezvous::Mode;
 
-/// What a server can be told when it starts. Everything has a default.
+/// A server's options. Everything has a default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerOptions {
-    /// The server's own name (`pmix.srv.nspace`, `pmix.srv.rank`); by default one that no other process on this node has.
+    /// The server's own name (`pmix.srv.nspace`, `pmix.srv.rank`); by default one that is unique on this node.
     pub identity: Option<ProcId>,
-    /// The name of this node (`pmix.hname`); by default what the kernel says.
+    /// The name of this node (`pmix.hname`); by default the kernel's.
     pub hostname: Option<String>,
     /// The number of this node (`pmix.nodeid`), by which jobs may name it.
     pub node_id: Option<u32>,
@@ -26,28 +26,28 @@ pub struct ServerOptions {
     pub system_tmpdir: Option<String>,
     /// Whether tools may connect (`pmix.srvr.tool`); they find the server by files in `server_tmpdir`.
     pub tool_support: bool,
-    /// Whether those of other users may, too (`pmix.srvr.ftools`), if the host agrees.
+    /// Whether tools of other users may connect, too (`pmix.srvr.ftools`), if the host agrees.
     pub foreign_tools: bool,
     /// Whether a rank may have one connection at a time (`pmix.allow.clones` false).
     pub refuse_clones: bool,
-    /// Whether tools on other nodes may connect as well (`pmix.srvr.remote`): those that show the secret in the files.
+    /// Whether tools on other nodes may connect as well (`pmix.srvr.remote`): those that present the secret in the files.
     pub reach: Reach,
     /// Whether this is the one system server of the machine (`pmix.srvr.sys`), with a file in `system_tmpdir`.
     pub system_support: bool,
-    /// Where somebody waits for this server's address (`pmix.tool.lncrnd`, or what the environment says).
+    /// The file where a launcher expects this server's address (`pmix.tool.lncrnd`, or from the environment).
     pub rendezvous_file: Option<PathBuf>,
-    /// Who may read these files (`pmix.sockmode`): permission bits, by default for their owner only, or for all whose tools may
-    /// connect. If there is a secret in them, that is the owner's in any case.
+    /// Permission bits of these files (`pmix.sockmode`): by default readable for their owner only, or for all users whose tools
+    /// may connect. A file with a secret is the owner's in any case.
     pub mode: Option<u32>,
-    /// Whether clients are told the topology of this node (`pmix.srvr.share`); otherwise they look for it themselves.
+    /// Whether clients get the topology of this node (`pmix.srvr.share`); otherwise they discover it themselves.
     pub share_topology: bool,
-    /// How forwarded output looks for readers here who say nothing else.
+    /// The default style of forwarded output for local readers.
     pub output: Vec<Info>,
     pub drive: Drive,
 }
 
 impl ServerOptions {
-    /// From the infos of `PMIx_server_init`. What is not known is ignored, unless it is required.
+    /// Reads the infos of `PMIx_server_init`. Unknown ones are ignored, unless they are required.
     pub fn from_infos(info: &[Info]) -> Result<ServerOptions, Error> {
         let mut options = ServerOptions::default();
         let (mut nspace, mut rank) = (None, None);
@@ -91,7 +91,7 @@ impl ServerOptions {
         if options.rendezvous_file.is_none() && options.tool_support {
             let variables = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
             let named = variables.into_iter().find_map(std::env::var_os).map(PathBuf::from);
-            // One that exists names a server to connect to, not a place for us.
+            // An existing file names a server to connect to, and is not for our address.
             options.rendezvous_file = named.filter(|file| !file.exists());
         }
         options.identity = match (nspace, rank) {

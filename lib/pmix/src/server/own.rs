@@ -1,6 +1,6 @@
-//! The calls of a client that a server's process makes, in their raw form.
+//! Raw client calls of a server's process.
 //!
-//! They reach the host in the name of the server where a client's would in that client's.
+//! They reach the host in the name of the server, where a client's calls would arrive in the client's name.
 
 use phalanx_core::{
     ClientCall, ClientReturn, HandlerId, Lookup, LookupRequest, ServerProcessCall, ServerProcessReturn,
@@ -14,14 +14,14 @@ use crate::engine::{Callback, OutputDone};
 use crate::error::Error;
 
 impl Server {
-    /// Makes any call of a client and waits for its end.
+    /// Makes any client call and waits for its result.
     pub fn perform(&self, call: ClientCall) -> Result<ClientReturn, Error> {
         self.check_pid()?;
         own(self.engine.call(ServerProcessCall::Client(call))?)
     }
 
-    /// Makes any call of a client without waiting for its end, which is told to `then` where progress is made; there, nothing
-    /// may block. `then` is not run if this fails.
+    /// Makes any client call without waiting; its result goes to `then` where progress is made, which must not block. `then`
+    /// does not run if this call fails.
     pub fn submit(
         &self,
         call: ClientCall,
@@ -31,7 +31,7 @@ impl Server {
         self.engine.call_then(ServerProcessCall::Client(call), move |result| then(result.and_then(own)))
     }
 
-    /// What is known here, see [`get`](Server::get): never blocks, never asks the server.
+    /// Looks up a value that is known here, see [`get`](Server::get): never blocks, never asks the server.
     pub fn known(&self, request: &LookupRequest) -> Result<Lookup, Error> {
         self.check_pid()?;
         Ok(self.store.lookup(request))
@@ -47,13 +47,13 @@ impl Server {
         Ok(())
     }
 
-    /// Takes what was put since the last commit.
+    /// Takes the values put since the last commit.
     pub fn take_staged(&self) -> Result<Vec<(Scope, Vec<Kval>)>, Error> {
         self.check_pid()?;
         Ok(self.store.take_staged())
     }
 
-    /// Keeps a value of any process for this process alone (`PMIx_Store_internal`).
+    /// Stores a value of any process for this process alone (`PMIx_Store_internal`).
     pub fn store_internal(&self, proc: &ProcId, name: &str, value: impl Into<Value>) -> Result<(), Error> {
         self.check_pid()?;
         let values = vec![kval(name, value)?];
@@ -61,7 +61,7 @@ impl Server {
         Ok(())
     }
 
-    /// Keeps a handler of output for a pull by [`submit`](Server::submit).
+    /// Stores an output handler for a pull by [`submit`](Server::submit).
     pub fn keep_output_handler(
         &self,
         handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
@@ -70,7 +70,7 @@ impl Server {
         self.engine.keep(Callback::Output(Box::new(handler)))
     }
 
-    /// Drops a handler that was kept.
+    /// Drops a stored handler.
     pub fn forget_output_handler(&self, id: HandlerId) -> Result<(), Error> {
         self.check_pid()?;
         self.engine.forget(id)

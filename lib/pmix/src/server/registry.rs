@@ -10,23 +10,23 @@ use super::Server;
 use super::job::{Place, job};
 use crate::error::Error;
 
-/// What the host has told of a job.
+/// The host's registration of a job.
 #[derive(Default)]
 pub(super) struct Told {
     job: Option<JobInfo>,
-    /// What its setup has brought before it was registered.
+    /// Values from its setup, before it was registered.
     early: Vec<Info>,
 }
 
 impl Server {
-    /// Makes a job known as the standard's attributes describe it (`PMIx_server_register_nspace`), before any of its processes
-    /// is started here. `local`: how many of them are here, if that is known. What is told later of a job adds to the first.
+    /// Registers a job, described by the standard's attributes (`PMIx_server_register_nspace`), before any of its processes is
+    /// started here. `local`: how many of them are here, if known. A later registration of a job adds to the first.
     pub fn register_nspace(&self, nspace: &Nspace, local: Option<u32>, info: &[Info]) -> Result<(), Error> {
         let job = self.draft(nspace, local, info)?;
         self.register_job(job)
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn register_nspace_then(
         &self,
         nspace: &Nspace,
@@ -38,14 +38,15 @@ impl Server {
         self.register_job_then(job, then)
     }
 
-    /// Makes a job known whose table the host has made itself. A job that is registered again has new data; its clients stay.
+    /// Registers a job with a table that the host has made itself. A job that is registered again gets new data; its clients
+    /// stay.
     pub fn register_job(&self, job: JobInfo) -> Result<(), Error> {
         let operation = registration(&job.nspace);
         self.remember(&job)?;
         self.done(ServerCall::RegisterNspace(Box::new(job)), operation)
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn register_job_then(
         &self,
         job: JobInfo,
@@ -56,13 +57,13 @@ impl Server {
         self.done_then(ServerCall::RegisterNspace(Box::new(job)), operation, then)
     }
 
-    /// Forgets a job and everything that is stored for it (`PMIx_server_deregister_nspace`). Its processes are disconnected.
+    /// Forgets a job and everything stored for it (`PMIx_server_deregister_nspace`). Its processes are disconnected.
     pub fn deregister_nspace(&self, nspace: &Nspace) -> Result<(), Error> {
         self.forget(nspace)?;
         self.done(ServerCall::DeregisterNspace(nspace.clone()), || format!("deregistration of {nspace}"))
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn deregister_nspace_then(
         &self,
         nspace: &Nspace,
@@ -73,14 +74,14 @@ impl Server {
         self.done_then(ServerCall::DeregisterNspace(nspace.clone()), || operation, then)
     }
 
-    /// Allows a process of a registered job to connect, as this user (`PMIx_server_register_client`). Who it is when it does
-    /// the kernel says.
+    /// Allows a process of a registered job to connect, as this user (`PMIx_server_register_client`). The kernel identifies
+    /// the user when it connects.
     pub fn register_client(&self, proc: &ProcId, uid: u32, gid: u32) -> Result<(), Error> {
         let call = ServerCall::RegisterClient { proc: proc.clone(), uid, gid };
         self.done(call, || format!("registration of {proc}"))
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn register_client_then(
         &self,
         proc: &ProcId,
@@ -92,14 +93,13 @@ impl Server {
         self.done_then(ServerCall::RegisterClient { proc: proc.clone(), uid, gid }, || operation, then)
     }
 
-    /// Says that a process has ended (`PMIx_server_deregister_client`), with rank WILDCARD all of its job here: whoever waits for
-    /// it is told. What it committed stays
-    /// until its job is deregistered.
+    /// Reports that a process has ended (`PMIx_server_deregister_client`), with rank WILDCARD all local ones of its job: requests
+    /// that wait for it are answered. Its committed values stay until its job is deregistered.
     pub fn deregister_client(&self, proc: &ProcId) -> Result<(), Error> {
         self.done(ServerCall::DeregisterClient(proc.clone()), || format!("deregistration of {proc}"))
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn deregister_client_then(
         &self,
         proc: &ProcId,
@@ -109,7 +109,7 @@ impl Server {
         self.done_then(ServerCall::DeregisterClient(proc.clone()), || operation, then)
     }
 
-    /// Has the processes of a job told this as well: at once if it is known, else when it is.
+    /// Adds values to a job: at once if it is registered, otherwise when it is.
     pub(super) fn tell_job(&self, nspace: &Nspace, info: Vec<Info>) -> Result<Option<JobInfo>, Error> {
         if info.is_empty() {
             return Ok(None);

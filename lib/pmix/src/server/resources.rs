@@ -1,4 +1,4 @@
-//! What the host tells of the machine rather than of a job, and of itself.
+//! What the host registers about the machine rather than a job, and about itself.
 
 use phalanx_core::{ServerCall, ServerReturn};
 use phalanx_spec::Status;
@@ -9,14 +9,13 @@ use super::{Server, unexpected};
 use crate::error::Error;
 
 impl Server {
-    /// Tells of what belongs to the machine (`PMIx_server_register_resources`): every job is told of it that does not say
-    /// otherwise itself, and processes that run already when they ask. Values of a node stand in a `pmix.node.arr` that
-    /// names it.
+    /// Registers resources of the machine (`PMIx_server_register_resources`): every job gets them unless it has its own
+    /// values, and running processes when they ask. Values of a node are in a `pmix.node.arr` that names it.
     pub fn register_resources(&self, info: &[Info]) -> Result<(), Error> {
         self.done(ServerCall::RegisterResources(info.to_vec()), || REGISTRATION.into())
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn register_resources_then(
         &self,
         info: &[Info],
@@ -25,12 +24,12 @@ impl Server {
         self.done_then(ServerCall::RegisterResources(info.to_vec()), || REGISTRATION.into(), then)
     }
 
-    /// Takes it back (`PMIx_server_deregister_resources`), by key: values do not count, but for the names of nodes.
+    /// Removes resources by key (`PMIx_server_deregister_resources`): of values only those that name a node matter.
     pub fn deregister_resources(&self, info: &[Info]) -> Result<(), Error> {
         self.done(ServerCall::DeregisterResources(info.to_vec()), || DEREGISTRATION.into())
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn deregister_resources_then(
         &self,
         info: &[Info],
@@ -39,9 +38,9 @@ impl Server {
         self.done_then(ServerCall::DeregisterResources(info.to_vec()), || DEREGISTRATION.into(), then)
     }
 
-    /// Says which attributes the host honours in one of its functions (`PMIx_Register_attributes`), once for each: the answer to
-    /// queries for attribute support. Functions are named as entries of the standard's table of upcalls (`allocate`), or
-    /// as users call them (`PMIx_Allocation_request`); attributes by name or key.
+    /// Registers the attributes that the host honours in one of its functions (`PMIx_Register_attributes`), once for each: for
+    /// queries of attribute support. Functions are named as entries of the standard's table of upcalls (`allocate`), or as users
+    /// call them (`PMIx_Allocation_request`); attributes by name or key.
     pub fn register_attributes(&self, function: &str, attributes: &[&str]) -> Result<(), Error> {
         let call = ServerCall::RegisterAttributes {
             function: function.to_owned(),
@@ -73,5 +72,5 @@ impl Server {
 const REGISTRATION: &str = "registration of resources";
 const DEREGISTRATION: &str = "deregistration of resources";
 
-/// What all releases since 4.1 understand.
+/// All releases since 4.1 read it.
 const FORMAT: Format = Format { generation: Generation::V41, described: false };

@@ -1,5 +1,4 @@
-//! Setup: what all nodes of a job are to be told before it starts, what a node does with that, and what a process must then
-//! find in its environment.
+//! Setup: what all nodes of a job get before it starts, how a node applies it, and the resulting environment of a process.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,11 +16,11 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::{Server, unexpected};
 use crate::error::Error;
 
-/// What the environments of processes are given, by job.
+/// Changes to the environments of processes, by job.
 pub(super) type Changes = Arc<BTreeMap<Nspace, Vec<EnvChange>>>;
 
-/// How processes find a server, apart from the server: it may be used in a forked child, where the server may not, and after
-/// the server has ended.
+/// The environment by which processes find a server, apart from the server: usable in a forked child, where the server is
+/// not, and after the server has ended.
 #[derive(Clone, Debug)]
 pub struct ForkSetup {
     config: Arc<ServerConfig>,
@@ -29,9 +28,9 @@ pub struct ForkSetup {
 }
 
 impl ForkSetup {
-    /// What the environment of this process must hold instead of what it holds: the variables by which it finds the server and
-    /// knows who it is, and those that the setup of its job wants changed. Each name is there once; without a value it is to
-    /// be unset. `inherited` tells the values of before.
+    /// The changes to the environment of this process: the variables for the server's address and the process's identity, and
+    /// those that the setup of its job changes. Each name occurs once; without a value it is to be unset. `inherited` returns
+    /// the previous values.
     pub fn environment(
         &self,
         proc: &ProcId,
@@ -50,7 +49,7 @@ impl ForkSetup {
     }
 }
 
-/// One variable, and what is to become of it.
+/// One change of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EnvChange {
     name: Text,
@@ -69,7 +68,7 @@ enum How {
 }
 
 impl EnvChange {
-    /// The new value of a variable that has this one; `None`: there is none.
+    /// The new value of a variable with this old one; `None`: it is unset.
     fn over(&self, old: Option<&[u8]>) -> Option<Vec<u8>> {
         let new = self.value.as_bytes();
         let joined = |parts: [&[u8]; 2]| Some(parts.join(&self.separator));
@@ -106,18 +105,18 @@ impl EnvChange {
 }
 
 impl Server {
-    /// What all nodes of a job should be told before it starts (`PMIx_server_setup_application`), each by
-    /// [`setup_local_support`](Server::setup_local_support). `info` says what is wanted: with `pmix.setup.env` the variables of
-    /// this process's environment by which libraries for parallel programs are set, those of `pmix.pgm.model`,
-    /// `pmix.mdl.name` or `pmix.pers` if one is named; with `pmix.setup.nenv` what inventories hold of the nodes of
-    /// `pmix.nmap`; with `pmix.setup.all` both; with `pmix.alloc.net` and `pmix.alloc.nsec` in it a key that the job's
-    /// processes share and nobody else knows.
+    /// What all nodes of a job should get before it starts (`PMIx_server_setup_application`), each by
+    /// [`setup_local_support`](Server::setup_local_support). `info` selects it: with `pmix.setup.env` the variables of this
+    /// process's environment that configure libraries for parallel programs, limited to those of `pmix.pgm.model`,
+    /// `pmix.mdl.name` or `pmix.pers` if one is given; with `pmix.setup.nenv` the inventories of the nodes of `pmix.nmap`; with
+    /// `pmix.setup.all` both; with `pmix.alloc.net` and `pmix.alloc.nsec` in it a secret key that only the job's processes
+    /// share.
     pub fn setup_application(&self, nspace: &Nspace, info: &[Info]) -> Result<Vec<Info>, Error> {
         let (answer, hosts) = application(nspace, info)?;
         completed(answer, self.call(ServerCall::Inventory { hosts })?)
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn setup_application_then(
         &self,
         nspace: &Nspace,
@@ -129,9 +128,9 @@ impl Server {
         self.call_then(call, move |result| then(result.and_then(|result| completed(answer, result))))
     }
 
-    /// Prepares this node for processes of a job (`PMIx_server_setup_local_support`) with what
-    /// [`setup_application`](Server::setup_application) of some server has said: variables are for their environments, all else
-    /// they find as values of their job.
+    /// Prepares this node for processes of a job (`PMIx_server_setup_local_support`) with the result of
+    /// [`setup_application`](Server::setup_application) on some server: variables are for their environments, all else becomes
+    /// values of their job.
     pub fn setup_local_support(&self, nspace: &Nspace, info: &[Info]) -> Result<(), Error> {
         match self.take_setup(nspace, info)? {
             Some(job) => self.register_job(job),
@@ -139,7 +138,7 @@ impl Server {
         }
     }
 
-    /// The same without waiting. `then` is not run if this fails.
+    /// The same without waiting. `then` does not run if this call fails.
     pub fn setup_local_support_then(
         &self,
         nspace: &Nspace,
@@ -153,10 +152,10 @@ impl Server {
         }
     }
 
-    /// Prepares a command to be this process (`PMIx_server_setup_fork`): with the variables by which it finds the server and
-    /// knows who it is, and what the setup of its job wants set, unset or joined to what the command has or inherits from
-    /// this process. A command whose environment was cleared does not say so: [`ForkSetup::environment`] is for those.
-    /// Answered on the calling thread, whichever that is.
+    /// Prepares a command to be this process (`PMIx_server_setup_fork`): with the variables for the server's address and the
+    /// process's identity, and with the changes from the setup of its job, applied to what the command has or inherits from
+    /// this process. A command does not reveal that its environment was cleared: use [`ForkSetup::environment`] for those.
+    /// Done on the calling thread, whichever that is.
     pub fn setup_fork(&self, proc: &ProcId, command: &mut Command) -> Result<(), Error> {
         self.check_pid()?;
         let before: BTreeMap<OsString, Option<OsString>> =
@@ -174,13 +173,13 @@ impl Server {
         Ok(())
     }
 
-    /// The same for hosts that set a process up when it has been forked already, as Slurm does, and for those that make
-    /// environments from nothing.
+    /// The same for hosts that set a process up after it was forked, as Slurm does, and for those that make environments
+    /// from nothing.
     pub fn fork_setup(&self) -> ForkSetup {
         ForkSetup { config: self.config.clone(), changes: self.changes().clone() }
     }
 
-    /// The job as it is to be registered then, if there is more for it.
+    /// The job to be registered with the new values, if there are any.
     fn take_setup(&self, nspace: &Nspace, info: &[Info]) -> Result<Option<phalanx_core::JobInfo>, Error> {
         self.check_pid()?;
         let is_change = |info: &&Info| SUPPORT_ATTRIBUTES.contains(&info.key.as_str());
@@ -203,7 +202,7 @@ impl Server {
     }
 }
 
-/// What can be said at once, and the nodes whose inventories are wanted besides.
+/// What can be answered at once, and the nodes whose inventories are wanted besides.
 fn application(nspace: &Nspace, info: &[Info]) -> Result<(Vec<Info>, Vec<String>), Error> {
     let refused =
         |why: String, status| Error::Failed { operation: format!("setup of {nspace}{why}"), status };
@@ -241,7 +240,7 @@ fn completed(mut answer: Vec<Info>, inventories: ServerReturn) -> Result<Vec<Inf
     Ok(answer)
 }
 
-/// Every node knows its own, and it is large.
+/// Every node has its own topology, and it is large.
 fn without_topology(array: Info) -> Option<Info> {
     let members: Vec<Info> = array.value.as_array()?.infos().cloned().collect();
     let rest = members.into_iter().filter(|one| one.key != keys::TOPOLOGY_XML);
@@ -275,7 +274,7 @@ fn harvest(info: &[Info]) -> Vec<Info> {
     found.into_iter().map(added).collect()
 }
 
-/// What was asked for of a fabric: of all that fabrics have to give, a secret that the processes share.
+/// The requested part of a fabric allocation: only a secret that the processes share is supported.
 fn fabric(info: &[Info]) -> Result<Option<Info>, Error> {
     let Some(asked) = info.find(keys::ALLOC_FABRIC).and_then(Value::as_array) else { return Ok(None) };
     let asked: Vec<Info> = asked.infos().cloned().collect();
@@ -313,11 +312,12 @@ pub const SETUP_ATTRIBUTES: &[&str] = &[
 
 const GIVEN: &[&str] = &[keys::ALLOC_FABRIC_ID, keys::ALLOC_FABRIC_SEC_KEY];
 
-/// What `PMIx_server_setup_local_support` does to environments; all else becomes values of the job.
+/// The attributes by which `PMIx_server_setup_local_support` changes environments; all else becomes values of the job.
 pub const SUPPORT_ATTRIBUTES: &[&str] =
     &[keys::SET_ENVAR, keys::ADD_ENVAR, keys::UNSET_ENVAR, keys::PREPEND_ENVAR, keys::APPEND_ENVAR];
 
-/// Programming models, and how the variables begin that set their libraries. None of them says who a process is.
+/// Programming models, and the prefixes of the variables that configure their libraries. None of these variables identifies
+/// a process.
 const PREFIXES: &[(&[&str], &[&str])] = &[
     (&["mpi", "ompi", "openmpi", "open mpi"], &["OMPI_MCA_", "PMIX_MCA_", "OPAL_", "PRTE_MCA_"]),
     (&["mpi", "mpich"], &["MPICH_", "MPIR_CVAR_"]),
@@ -335,7 +335,7 @@ mod tests {
 
     use super::*;
 
-    /// Endpoints and the like: who insists is told that there are none, who does not gets none.
+    /// Endpoints and the like: required, they fail as not supported; optional, they are left out.
     #[test]
     fn of_fabrics_what_is_not_honoured_is_not_supported() {
         let nspace = Nspace::new("job").unwrap();

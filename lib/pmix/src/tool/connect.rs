@@ -1,7 +1,8 @@
-//! From what a tool was told to a server that has let it in: the standard's chain of precedence.
+//! From a tool's directives to a server that has admitted it: the standard's chain of precedence.
 //!
-//! Who names a server gets that one or an error. Candidates are tried in the order in which the search has found them, the newest
-//! first (`race.rs`), each of several with a short deadline, and what became of each is kept for the error's text.
+//! If a server is named, the tool gets that one or an error. Candidates are tried in the order in which the search has found
+//! them, the newest first (`race.rs`), several of them with a short deadline each, and the outcome of each is kept for the
+//! error's text.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -21,15 +22,15 @@ use phalanx_shell::rendezvous::{
     self, Search, Wanted, nameless_directories, server_directories, system_directories,
 };
 
-/// A server that may let us in.
+/// A server that may admit us.
 struct Candidate {
     uri: ServerUri,
     dialect: Dialect,
-    /// Where its address comes from.
+    /// The source of its address.
     origin: String,
-    /// What it wants to be shown by tools on other nodes.
+    /// The secret that it requires of tools on other nodes.
     secret: Option<String>,
-    /// Its process, if that is known and on this node.
+    /// Its process, if known and on this node.
     pid: Option<u32>,
 }
 
@@ -38,23 +39,23 @@ enum Raced {
     Slow(Vec<Candidate>),
 }
 
-/// One way through the chain.
+/// One pass through the chain.
 pub(super) struct ServerSearch<'a> {
     engine: &'a Engine<core::Tool>,
     directives: &'a Directives,
     hostname: &'a str,
-    /// Where a server that has started this process is, if one has.
+    /// The server that has started this process, if one has.
     own: Option<(ServerUri, Dialect)>,
     connected: Vec<AttachedServer>,
-    /// How long a server may take that was named, or that has no others beside it.
+    /// Time limit of a server that was named, or that is the only candidate.
     patience: Duration,
     until: Option<Instant>,
-    /// What was looked for, where, and what became of it.
+    /// What was looked for, where, and the outcome.
     tried: Vec<String>,
     status: Status,
-    /// A server is there and has said no, or nothing in all its time: asking again does not help.
+    /// A server is there and refused, or did not answer within its time: asking again does not help.
     refused: bool,
-    /// How often one has hung up without a word.
+    /// How often a server closed the connection without an answer.
     turned_away: u32,
 }
 
@@ -85,14 +86,14 @@ impl<'a> ServerSearch<'a> {
         })
     }
 
-    /// Whether the tool is connected to the server at the address that it goes after.
+    /// Whether the tool is connected already to the server at the target's address.
     pub(super) fn is_over(&self) -> bool {
         let Target::Uri { uri, .. } = &self.directives.target else { return false };
         let uri = ServerUri::parse_with_variables(uri);
         uri.is_ok_and(|uri| self.connected.iter().any(|known| known.uri == uri))
     }
 
-    /// The first server of the chain that lets us in.
+    /// The first server of the chain that admits us.
     pub(super) fn run(mut self) -> Result<Attached, Error> {
         let target = &self.directives.target;
         if *target == Target::SystemFirst
@@ -124,7 +125,7 @@ impl<'a> ServerSearch<'a> {
         Err(self.failure())
     }
 
-    /// How often a server that is named and not there is looked for again. One that is just being started deserves a moment.
+    /// How often a named server that is absent is looked for again. One that is just being started deserves a moment.
     fn patience(&self) -> (u32, Duration) {
         let d = self.directives;
         match (d.retries, d.delay, d.timeout) {
@@ -166,7 +167,7 @@ impl<'a> ServerSearch<'a> {
         for dropped in left.drain(left.len().min(MOST_CANDIDATES)..) {
             self.tried.push(format!("  {}: there are too many to try them all", dropped.origin));
         }
-        // One that was named is waited for, whatever else has its name.
+        // A named server is waited for, even if others have the same name.
         if matches!(target, Target::Any | Target::SystemFirst) {
             for patience in SHORT {
                 if left.len() < 2 || self.is_late() {
@@ -182,7 +183,7 @@ impl<'a> ServerSearch<'a> {
                 Raced::Slow(_) => Ok(None),
             };
         }
-        // It has all the time that the program gives.
+        // It gets all the time that the program allows.
         let patience = self.until.filter(|_| left.len() == 1).map_or(self.patience, |_| Duration::MAX);
         for candidate in left {
             match self.ask(&candidate, patience)? {
@@ -193,7 +194,7 @@ impl<'a> ServerSearch<'a> {
         Ok(None)
     }
 
-    /// Asks several servers. Those that have not answered are left for another time, if there is to be one.
+    /// Asks several servers. Those that have not answered are left for another round, if there is one.
     fn race(
         &mut self,
         candidates: Vec<Candidate>,
@@ -233,7 +234,7 @@ impl<'a> ServerSearch<'a> {
         }
     }
 
-    /// OpenPMIx takes `file:PATH` for an address, too.
+    /// OpenPMIx also accepts `file:PATH` as an address.
     fn at_uri(&mut self, attribute: &str, uri: &str) -> Vec<Candidate> {
         if let Some(file) = uri.strip_prefix("file:") {
             return self.in_file(Path::new(file));
@@ -253,7 +254,7 @@ impl<'a> ServerSearch<'a> {
         }
     }
 
-    /// An address does not say which release speaks there; a file of the same server does, if it is here.
+    /// An address does not include the server's release; a rendezvous file of the same server does, if it is here.
     fn release_of(&self, uri: &ServerUri) -> Release {
         let is_here = matches!(uri.address.ip(), IpAddr::V4(ip) if ip.is_loopback());
         let search = |wanted, dirs| Search::run(wanted, self.hostname, dirs, &self.directives.trust).found;
@@ -322,7 +323,7 @@ impl<'a> ServerSearch<'a> {
         self.until.is_some_and(|until| until <= Instant::now())
     }
 
-    /// Asks one server to let us in, and takes it.
+    /// Asks one server to admit us, and takes it.
     fn ask(&self, candidate: &Candidate, patience: Duration) -> Result<Result<Attached, Refusal>, Error> {
         let attempt = Attempt(self.engine.number());
         let mut answer = self.engine.call(self.question(candidate, attempt, patience))?;
@@ -344,7 +345,7 @@ impl<'a> ServerSearch<'a> {
     fn question(&self, candidate: &Candidate, attempt: Attempt, patience: Duration) -> ToolCall {
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         let uri = candidate.uri.clone();
-        // Here the kernel vouches for us.
+        // On this machine the kernel vouches for us.
         let secret = candidate.secret.clone().filter(|_| !uri.address.ip().is_loopback());
         ToolCall::Ask {
             attempt,
@@ -355,7 +356,7 @@ impl<'a> ServerSearch<'a> {
         }
     }
 
-    /// Keeps why a server has not let us in.
+    /// Records why a server has not admitted us.
     fn note(&mut self, candidate: &Candidate, refusal: &Refusal) {
         self.tried.push(format!("  {}: {}", candidate.origin, explain(refusal, candidate.uri.address)));
         let reason = &refusal.reason;
@@ -389,7 +390,7 @@ fn explain(refusal: &Refusal, address: SocketAddr) -> String {
     format!("{reason}{trouble}{hint}")
 }
 
-/// How to speak with a server of this release: `v41` is known to all since 4.1.
+/// The dialect for a server of this release: all since 4.1 support `v41`.
 pub(super) fn dialect(release: Release) -> Dialect {
     let generation = match (release.major, release.minor) {
         (0..=2, _) => Generation::V21,
@@ -404,18 +405,19 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The secret of a server on another node whose address was given without its file.
+/// The secret of a server on another node with an address that was given without its file.
 const SECRET_VARIABLE: &str = "PHALANX_TOOL_SECRET";
-/// Of a server that we know nothing else of.
+/// For a server that nothing else is known of.
 const DEFAULT_RELEASE: Release = Release::new(5, 0, 0);
-/// OpenPMIx servers that refuse hang up without a word. PRRTE's also do when a tool comes close behind another, and do not mean it.
+/// OpenPMIx servers that refuse close the connection without an answer. PRRTE's also do so by mistake, when a tool follows closely
+/// behind another.
 const MOST_TURNED_AWAY: u32 = 3;
-/// Of servers that a search has found.
+/// Maximum number of servers from a search.
 const MOST_CANDIDATES: usize = 32;
-/// How long each of several servers may take to let us in, in the first round and in the next: one that takes connections and then says
-/// nothing must not hold a search up, and on a busy machine one that is slow is asked again.
+/// How long each of several servers may take to admit us, in the first and in the next round: one that accepts connections and then
+/// does not answer must not hold a search up, and on a busy machine a slow one is asked again.
 const SHORT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
-/// Within the time that the program gives, if it says one.
+/// Within the time that the program allows, if it sets one.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

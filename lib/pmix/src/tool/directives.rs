@@ -1,4 +1,4 @@
-//! What a tool is told of itself and of the server that it is to find: the attributes of the standard, read once.
+//! The directives of a tool, about itself and the server to find: the attributes of the standard, read once.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub const INIT_ATTRIBUTES: &[&str] = &[
     keys::EXTERNAL_PROGRESS,
 ];
 
-/// The attributes by which a server is named and reached.
+/// The attributes by which a server is selected and reached.
 pub const CONNECTION_ATTRIBUTES: &[&str] = &[
     keys::TOOL_ATTACHMENT_FILE,
     keys::SERVER_URI,
@@ -38,10 +38,10 @@ pub const CONNECTION_ATTRIBUTES: &[&str] = &[
     keys::PRIMARY_SERVER,
 ];
 
-/// Those of them that are ours, not the standard's.
+/// Our own ones among them, which are not the standard's.
 pub(super) const OWN_ATTRIBUTES: &[&str] = &[TRUST_USER];
 
-/// Which server is meant. The order is the precedence.
+/// The wanted server. The order is the precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     File(PathBuf),
@@ -53,28 +53,28 @@ pub(super) enum Target {
     Nspace(String),
     System,
     SystemFirst,
-    /// Whichever is found.
+    /// Any server that is found.
     Any,
 }
 
-/// How a server is to be found and reached.
+/// How to find and reach a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Directives {
     pub(super) target: Target,
     pub(super) hostname: Option<String>,
     pub(super) server_tmpdir: Option<PathBuf>,
     pub(super) system_tmpdir: Option<PathBuf>,
-    /// How often a server that is not there yet is tried again, and after how long. None: as we think fit.
+    /// How often an absent server is tried again, and after how long. None: our defaults.
     pub(super) retries: Option<u32>,
     pub(super) delay: Option<Duration>,
     pub(super) timeout: Option<Duration>,
     pub(super) primary: bool,
-    /// Whose servers count.
+    /// The users whose servers are trusted.
     pub(super) trust: Trust,
 }
 
 impl Directives {
-    /// The server at this address, beside the one that the tool has.
+    /// The server at this address, in addition to the tool's own.
     pub(super) fn of_origin(target: Target) -> Directives {
         Directives {
             target,

@@ -1,7 +1,7 @@
 //! This process as a tool: it finds servers, attaches to them, and asks them what a client can ask.
 //!
-//! `directives.rs` reads what the program says of the server that it means, `connect.rs` goes after it, `servers.rs` is about
-//! having several, `race.rs` about those of several that do not answer, `query.rs` about those that one could have.
+//! `directives.rs` reads which server the program wants, `connect.rs` finds it, `servers.rs` handles several servers,
+//! `race.rs` several candidates of which some do not answer, `query.rs` lists available ones.
 
 mod connect;
 mod directives;
@@ -30,10 +30,10 @@ pub use query::{ANSWERED_HERE, answer_here};
 
 /// This process as a tool of any number of servers. Shared between threads by reference.
 ///
-/// All calls of a [`Client`] can be made of it: they go to the primary server, and fail with `PMIX_ERR_UNREACH` when that is gone
-/// until another is named ([`set_server`](Tool::set_server)). Handlers of events hear of every server.
+/// All calls of a [`Client`] can be made of it: they go to the primary server, and fail with `PMIX_ERR_UNREACH` after that is
+/// gone until another is set ([`set_server`](Tool::set_server)). Event handlers get events of every server.
 ///
-/// Dropping it says goodbye to all servers, like [`finalize`](Client::finalize).
+/// Dropping it disconnects from all servers, like [`finalize`](Client::finalize).
 pub struct Tool {
     client: Client,
     engine: Arc<Engine<core::Tool>>,
@@ -43,20 +43,19 @@ pub struct Tool {
 impl Tool {
     /// Becomes a tool and attaches to a server (`PMIx_tool_init`).
     ///
-    /// Which one, `info` says with the standard's attributes, in this order: an attachment file, an address, a pid, a namespace,
-    /// the system server only, the system server first. Whatever is named is the one that is meant: if it cannot be reached, that
-    /// is an error, which tells what was looked for and where. Without any of them it is the server that has started this process,
-    /// or the newest that a search finds.
+    /// `info` selects the server with the standard's attributes, in this order: an attachment file, an address, a pid, a namespace, the
+    /// system server only, the system server first. If a selected server cannot be reached, that is an error, which lists what was looked
+    /// for and where. Without any of them it is the server that has started this process, or the newest that a search finds.
     ///
-    /// Besides, a tool connects back to whoever has put an address into `PMIX_LAUNCHER_RNDZ_URI` for it; if no other server is meant, that
-    /// is the server.
+    /// In addition, a tool connects back to the launcher that has put an address into `PMIX_LAUNCHER_RNDZ_URI` for it; if no other server
+    /// is selected, that is the server.
     ///
-    /// `pmix.tool.nocon` asks for no server at all, `pmix.tool.conopt` for going on without one if none can be reached.
+    /// `pmix.tool.nocon` requests no server at all; with `pmix.tool.conopt` the tool runs without one if none can be reached.
     pub fn init(info: &[Info]) -> Result<Tool, Error> {
         Tool::init_driven(info, Drive::Thread)
     }
 
-    /// The same, with a choice of who makes progress.
+    /// The same, with a choice of how progress is made.
     pub fn init_driven(info: &[Info], drive: Drive) -> Result<Tool, Error> {
         check_required(info, &[INIT_ATTRIBUTES, CONNECTION_ATTRIBUTES, OWN_ATTRIBUTES])?;
         let mut directives = Directives::read(info)?;
@@ -128,19 +127,19 @@ impl Deref for Tool {
     }
 }
 
-/// The name of this machine, as it stands in the names of rendezvous files.
+/// The name of this machine, as used in the names of rendezvous files.
 fn hostname() -> String {
     variable("PMIX_HOSTNAME").unwrap_or_else(|| Identity::of_this_process().hostname)
 }
 
-/// Where whoever has started this process waits for it.
+/// The address where this process's launcher waits for it.
 fn origin() -> Option<Target> {
     let attribute = "PMIX_LAUNCHER_RNDZ_URI";
     let uri = variable(attribute).filter(|uri| !uri.is_empty())?;
     Some(Target::Uri { attribute, uri })
 }
 
-/// The server that the tool has stays its primary one.
+/// Connects back to the launcher; the tool's present server stays its primary one.
 fn connect_back(engine: &Engine<core::Tool>, origin: Option<Target>, hostname: &str) -> Result<(), Error> {
     let Some(target) = origin else { return Ok(()) };
     let directives = Directives::of_origin(target);
@@ -169,7 +168,7 @@ fn go_alone(engine: &Engine<core::Tool>) -> Result<Attached, Error> {
     }
 }
 
-/// Who the tool is: as `info` says, else as its environment says.
+/// The tool's identity: from `info`, otherwise from its environment.
 fn config(info: &[Info], process: &Identity, is_started: bool, hostname: &str) -> Result<ToolConfig, Error> {
     let given = match (text(info, keys::TOOL_NSPACE)?, number(info, keys::TOOL_RANK)?) {
         (Some(nspace), rank) => Some((nspace, rank.unwrap_or(0))),
@@ -202,7 +201,7 @@ fn config(info: &[Info], process: &Identity, is_started: bool, hostname: &str) -
     })
 }
 
-/// A name that no other process of this machine has.
+/// A name that is unique on this machine.
 fn self_named(config: ToolConfig, process: &Identity) -> Result<ToolConfig, Error> {
     let name = || format!("tool-{}-{}", process.hostname.replace('.', "-"), process.pid);
     let proc = match config.proc {
@@ -220,7 +219,7 @@ fn named(nspace: &str, rank: u32) -> Result<ProcId, Error> {
     }
 }
 
-/// What servers of OpenPMIx expect a tool to say of itself; PRRTE fails without the command line.
+/// The attributes that servers of OpenPMIx expect of a tool; PRRTE fails without the command line.
 fn introduction(info: &[Info], process: &Identity) -> Vec<Info> {
     let mut said = vec![
         Info::new(keys::PROC_PID, Value::Pid(process.pid)),
@@ -260,8 +259,8 @@ fn rendezvous_file(info: &[Info]) -> Result<Option<String>, Error> {
         Some(file) => Some(file),
         None => variables.into_iter().find_map(variable),
     };
-    // One that does not exist is where a launcher is to leave its own address: that is for its server to do, which makes it
-    // anew or fails.
+    // A file that does not exist is where a launcher is to leave its own address: its server does that, by creating the file
+    // or failing.
     Ok(named.filter(|file| std::path::Path::new(file).exists()))
 }
 

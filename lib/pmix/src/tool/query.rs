@@ -1,5 +1,5 @@
-//! Query: which servers a tool of this machine could attach to (`PMIX_QUERY_AVAIL_SERVERS`), and which versions of the standard's
-//! ABI this library claims to have, is known here; all else the primary server knows.
+//! Query: answers here which servers a tool of this machine could attach to (`PMIX_QUERY_AVAIL_SERVERS`), and which versions of
+//! the standard's ABI this library claims; the primary server answers the rest.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Query, Text, Value};
@@ -12,7 +12,7 @@ use phalanx_shell::rendezvous::{Found, Search, Wanted, nameless_directories, sys
 
 impl Tool {
     /// Asks the primary server and its host (`PMIx_Query_info`), or searches this machine. If only some questions have an answer,
-    /// those.
+    /// returns those.
     pub fn query(&self, queries: &[Query]) -> Result<Vec<Info>, Error> {
         let (answers, rest) = answer_here(queries.to_vec());
         match (rest.is_empty(), answers.is_empty()) {
@@ -30,10 +30,10 @@ impl Tool {
 pub const ANSWERED_HERE: &[&str] =
     &[keys::QUERY_AVAIL_SERVERS, keys::QUERY_STABLE_ABI_VERSION, keys::QUERY_PROVISIONAL_ABI_VERSION];
 
-/// OpenPMIx says the same: the standard's ABI has no version yet that anybody can be compared with.
+/// Like OpenPMIx: the standard's ABI has no version yet to compare with.
 const NO_ABI: &str = "0.0";
 
-/// What needs no server: the answers, and what is left of the questions.
+/// Answers what needs no server; returns the answers and the remaining questions.
 pub fn answer_here(queries: Vec<Query>) -> (Vec<Info>, Vec<Query>) {
     let is_ours = |key: &Text| ANSWERED_HERE.iter().any(|ours| key == ours);
     let (mut answers, mut rest) = (Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ pub fn answer_here(queries: Vec<Query>) -> (Vec<Info>, Vec<Query>) {
 
 /// The servers of this machine, each as an array of infos that begins with its namespace.
 fn available(qualifiers: &[Info]) -> DataArray {
-    // A number that makes no sense names nobody.
+    // An invalid user number selects no servers.
     let trust = Trust::read(qualifiers).unwrap_or_default();
     let hostname = &hostname();
     let dir = |key| qualifiers.find(key).and_then(Value::as_str).map(Into::into);

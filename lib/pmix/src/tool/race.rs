@@ -1,8 +1,8 @@
-//! Several servers that may be meant: which of them lets us in, the most likely one first.
+//! Several candidate servers: picks the one that admits us, the most likely one first.
 //!
-//! They are asked one after the other until one is silent: it has not answered, and the kernel says that its process is not at work
-//! either. Then the others are asked side by side. Whoever lets us in is taken when all before it have refused or are silent, so
-//! a server that merely waits for a busy machine loses its place to nobody, and silent ones cost moments, however many they are.
+//! They are asked one after the other until one is silent: it has not answered, and the kernel reports that its process is idle.
+//! Then the others are asked side by side. A server that admits us is taken when all before it have refused or are silent, so a
+//! server that is only slow on a busy machine does not lose its place, and any number of silent ones costs only moments.
 
 use std::fs;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,18 +13,18 @@ use phalanx_core::{self as core, Attached, Attempt, InitError, ToolCall, ToolRet
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// What asks one server, and the server's process, if it is known.
+/// The call that asks one server, and the server's process, if known.
 pub(super) struct Entrant {
     pub(super) call: ToolCall,
     pub(super) attempt: Attempt,
     pub(super) pid: Option<u32>,
 }
 
-/// What became of it.
+/// The outcome of a race.
 pub(super) struct Outcome {
     pub(super) attached: Option<Attached>,
-    /// Why each of the others did not let us in, and what the system has said, in the order of the entrants; nothing of those that
-    /// were not asked or not waited for.
+    /// Why each of the others did not admit us, with the system's error, in the order of the entrants; `None` for those that were
+    /// not asked or not waited for.
     pub(super) refusals: Vec<Option<Refusal>>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Refusal {
     pub(super) trouble: Option<std::io::Error>,
 }
 
-/// The first that lets us in, or all refusals.
+/// The first that admits us, or all refusals.
 pub(super) fn run(
     engine: &Engine<core::Tool>,
     entrants: Vec<Entrant>,
@@ -71,7 +71,7 @@ struct Runner {
 enum RunnerState {
     Unasked(ToolCall),
     Asked {
-        /// How many times in a row its process was not at work.
+        /// How many times in a row its process was idle.
         idle: u32,
     },
     LetsIn,
@@ -121,7 +121,7 @@ impl Race<'_> {
         if is_open { Verdict::Wait } else { Verdict::AllOut }
     }
 
-    /// One at a time as long as all answer.
+    /// Asks one at a time as long as all answer.
     fn ask_more(&mut self) -> Result<(), Error> {
         let asked = |runner: &&Runner| matches!(runner.state, RunnerState::Asked { .. });
         let count = match (self.runners.iter().any(|r| r.is_silent()), self.runners.iter().find(asked)) {
@@ -134,14 +134,14 @@ impl Race<'_> {
             let state = std::mem::replace(&mut runner.state, RunnerState::Asked { idle: 0 });
             if let RunnerState::Unasked(call) = state {
                 let teller = self.teller.clone();
-                // Who has been let in listens no more.
+                // The listener is gone once the tool has been admitted.
                 self.engine.call_then(call, move |answer| drop(teller.send((at, answer))))?;
             }
         }
         Ok(())
     }
 
-    /// Takes the next answer, or looks what those are doing who give none.
+    /// Takes the next answer, or checks the processes of the servers that give none.
     fn listen(&mut self) -> Result<(), Error> {
         self.engine.progress();
         match self.told.recv_timeout(LOOK) {
@@ -187,7 +187,7 @@ impl Race<'_> {
     fn forgo_others(&self) {
         for runner in &self.runners {
             if let RunnerState::Asked { .. } | RunnerState::LetsIn = runner.state {
-                // An engine that has ended has forgone all.
+                // An engine that has ended has dropped all attempts.
                 let _ = self.engine.call(ToolCall::Forgo(runner.attempt));
             }
         }
@@ -206,7 +206,7 @@ impl Runner {
     }
 }
 
-/// Whether a process has something to do and waits for a processor or a disk at most, as far as is known.
+/// Whether a process is running, or waits only for a processor or a disk, as far as is known.
 fn may_be_at_work(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
     let stats = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
@@ -215,9 +215,9 @@ fn may_be_at_work(pid: u32) -> bool {
         .any(|stat| stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['R', 'D'])))
 }
 
-/// How long an answer is waited for before its server's process is looked at again.
+/// How long to wait for an answer before the server's process is checked again.
 const LOOK: Duration = Duration::from_millis(2);
-/// Who was idle so often, and has a message of ours to read, is not about to answer it.
+/// A server that was idle so often, with our message unread, is not about to answer it.
 const IDLE_LOOKS: u32 = 10;
 
 #[cfg(test)]
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn the_kernel_says_who_is_at_work() {
         assert!(may_be_at_work(u32::MAX), "nothing is known");
-        // Not this process: when a thread of it ends, the kernel may leave out others of the list that is being read.
+        // Not this process: when one of its threads ends, the kernel may omit others from the list that is being read.
         let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         assert!(may_be_at_work(busy.id()), "this one is");
         busy.kill().unwrap();

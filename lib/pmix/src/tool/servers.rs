@@ -1,4 +1,4 @@
-//! Several servers at once: attach, detach, who is there, which of them is the primary one.
+//! Several servers at once: attach, detach, list, and select the primary one.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::support::check_required;
 
 impl Tool {
-    /// Attaches to one more server (`PMIx_tool_attach_to_server`), which `info` names as for [`init`](Tool::init). Servers that
-    /// the tool is connected to are passed over. Returns the server's name.
+    /// Attaches to one more server (`PMIx_tool_attach_to_server`), which `info` selects as for [`init`](Tool::init). Servers
+    /// that the tool is connected to are passed over. Returns the server's name.
     ///
-    /// The new server becomes the primary one if `pmix.pri.srvr` says so, or if there is no other.
+    /// The new server becomes the primary one with `pmix.pri.srvr`, or if there is no other.
     pub fn attach(&self, info: &[Info]) -> Result<ProcId, Error> {
         self.check_pid()?;
         check_required(info, &[CONNECTION_ATTRIBUTES, OWN_ATTRIBUTES])?;
@@ -43,8 +43,8 @@ impl Tool {
         self.servers().is_ok_and(|servers| !servers.is_empty())
     }
 
-    /// Makes one of this tool's servers the primary one (`PMIx_tool_set_server`). With `pmix.wait.conn` it may still be on its
-    /// way; `pmix.timeout` limits the wait, in seconds.
+    /// Makes one of this tool's servers the primary one (`PMIx_tool_set_server`). With `pmix.wait.conn` it may be attached
+    /// later; `pmix.timeout` limits the wait, in seconds.
     pub fn set_server(&self, server: &ProcId, info: &[Info]) -> Result<(), Error> {
         check_required(info, &[SET_ATTRIBUTES])?;
         let timeout = number(info, keys::TIMEOUT)?.filter(|seconds| *seconds > 0);

@@ -1,4 +1,4 @@
-//! The model of a bell: who hears it waits until it rings, and it rings until it is silenced.
+//! The model of a bell: a listener waits until it rings, and it rings until it is silenced.
 
 use std::io;
 use std::sync::PoisonError;
@@ -25,7 +25,7 @@ impl Bell {
         *self.lock() = false;
     }
 
-    /// What epoll does for the engine.
+    /// Does what epoll does for the engine.
     pub(super) fn hear(&self) {
         let mut rings = self.lock();
         while !*rings {

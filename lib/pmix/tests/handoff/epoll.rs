@@ -1,4 +1,4 @@
-//! The model of a poller that hears no bell of its engine: an interruption lasts until it is ended.
+//! The model of a poller that does not listen to its engine's bell: an interruption lasts until it is ended.
 
 use super::bell::Bell;
 

@@ -1,7 +1,7 @@
-//! What hands work from thread to thread in the engine, in every order in which threads can come to it: `loom` plays each scenario
-//! once for each order, and finds those in which somebody waits for ever.
+//! The handoff of work between threads in the engine, in every order of the threads: `loom` plays each scenario once for each
+//! order, and finds those in which a thread waits for ever.
 //!
-//! The files under test are the library's own. What they exclude and wake each other with is a model of it (`sync.rs`, `bell.rs`,
+//! The files under test are the library's own. The synchronization that they use is replaced by models (`sync.rs`, `bell.rs`,
 //! `epoll.rs`). The host's answers (`Done`) and the program's calls go through the same queue.
 
 #![allow(clippy::unwrap_used)]
@@ -26,14 +26,14 @@ use epoll::Poller;
 use queue::Queue;
 use slot::{Reply, callback, slot};
 
-/// In all orders with no more than three switches to another thread where the first could have gone on.
+/// Plays all orders with at most three preemptions.
 fn in_every_order(scenario: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(scenario);
 }
 
-/// Takes from the queue what comes, as the engine does, until there are so many.
+/// Takes items from the queue, as the engine does, until there are so many.
 fn take<T>(queue: &Queue<T>, count: usize) -> Vec<T> {
     let mut taken = Vec::new();
     while taken.len() < count {
@@ -129,7 +129,7 @@ fn nobody_waits_for_an_engine_that_ends() {
             })
         });
         queue.close();
-        // Whoever listens to it learns that it is over.
+        // A thread that listens to it learns that it is closed.
         queue.bell().hear();
         assert!(queue.is_closed() && queue.is_empty());
         for caller in callers {
@@ -146,7 +146,7 @@ fn a_host_answers_once_whether_the_engine_lives_or_not() {
         let host = {
             let queue = queue.clone();
             thread::spawn(move || {
-                // What is to happen afterwards happens, taken or not.
+                // The callback runs, whether the item is taken or not.
                 let answer = callback(move |answer| told.send(answer).unwrap());
                 queue.push_now(answer).is_ok()
             })
@@ -170,7 +170,7 @@ fn a_sleeper_that_is_roused_loses_no_answer() {
                 assert!(queue.push(reply, never).is_ok());
                 match wait.wait(|| gives_up.load(Ordering::Acquire)) {
                     Ok(answer) => answer,
-                    // It makes progress itself from here on, and finds its own order if nobody else has.
+                    // It makes progress itself from here on, and finds its own order if no other thread has.
                     Err(wait) => {
                         queue.take().into_iter().for_each(|reply| reply.send(5));
                         wait.wait(never).ok().unwrap()

@@ -1,4 +1,4 @@
-//! The model of what threads exclude and wake each other with: `loom` decides who runs next.
+//! The model of the synchronization primitives: `loom` decides which thread runs next.
 
 use std::sync::LockResult;
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Condvar {
         self.0.wait(guard)
     }
 
-    /// No time passes in the model, so nobody is woken by it.
+    /// No time passes in the model, so a timeout never wakes a thread.
     pub(super) fn wait_timeout_while<'a, T>(
         &self,
         mut guard: MutexGuard<'a, T>,

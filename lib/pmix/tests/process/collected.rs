@@ -1,4 +1,4 @@
-//! What fences collect is read from the server's files: also while the server stands still, and not at all when they are gone.
+//! Collected data is read from the server's files: even while the server is stopped; without the files, the server is asked.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -51,8 +51,8 @@ fn peers(client: &Client, size: u32) -> impl Iterator<Item = ProcId> {
     (0..size).map(|rank| client.peer(rank)).filter(|peer| peer != client.proc())
 }
 
-/// Gets are answered while the server is stopped, new values after the next fence are seen, and what is not in the file is asked
-/// for.
+/// Gets are answered while the server is stopped, new values after the next fence are seen, and the server is asked for what is
+/// not in the file.
 pub(crate) fn server_stands_still() {
     let client = Client::init().unwrap();
     for n in [100, 200] {
@@ -85,14 +85,14 @@ pub(crate) fn server_stands_still() {
     client.finalize(&[on(keys::EMBED_BARRIER)]).unwrap();
 }
 
-/// Whatever became of the files, the server has the values.
+/// Whatever happens to the files, the server has the values.
 pub(crate) fn files_vanish() {
     let client = Client::init().unwrap();
     let me = client.proc().rank.0;
     meet(&client, 100);
     client.fence(&[], &[]).unwrap();
     if me == 0 {
-        // Of the right length, and of ours, but not what it was.
+        // Of the right length, and ours, but with other content.
         for file in server_files() {
             let length = fs::metadata(&file).unwrap().len();
             fs::write(&file, vec![0xff; usize::try_from(length).unwrap()]).unwrap();
@@ -117,8 +117,8 @@ pub(crate) fn files_vanish() {
     client.finalize(&[on(keys::EMBED_BARRIER)]).unwrap();
 }
 
-/// The server's process stands still until this is dropped. A rank that asks it nevertheless would wait as long as that: it
-/// ends, and has failed.
+/// The server's process is stopped until this is dropped. A rank that asks it nevertheless would wait as long: it ends as a
+/// failure.
 struct Stopped {
     process: Pid,
     _ends_watch: Sender<()>,
@@ -152,7 +152,7 @@ impl Drop for Stopped {
     }
 }
 
-/// All threads of it.
+/// Whether all its threads are stopped.
 fn is_stopped(process: Pid) -> bool {
     let tasks = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).unwrap();
     tasks.flatten().all(|task| {

@@ -1,4 +1,4 @@
-//! What the ranks do in the scenarios of `hosts.rs`.
+//! The ranks' part in the scenarios of `hosts.rs`.
 
 use std::sync::mpsc::channel;
 
@@ -35,7 +35,7 @@ pub(crate) fn two_nodes() {
         assert_eq!(host.as_str(), Some(["east", "west"][rank as usize % 2]));
     }
     client.put(Scope::GLOBAL, "later", me + 10).unwrap();
-    // A key of the standard's, which hosts give without qualifiers only.
+    // A key of the standard's, which hosts provide only without qualifiers.
     let named = Info::new(keys::GROUP_CONTEXT_ID, me + 20);
     client.put_any(Scope::GLOBAL, keys::QUALIFIED_VALUE, DataArray::of_infos([named, color("red")])).unwrap();
     client.commit().unwrap();
@@ -132,7 +132,7 @@ pub(crate) fn own_process() {
     client.commit().unwrap();
     client.notify(Status(-3002), Range::GLOBAL, &[]).unwrap();
     while events.recv_timeout(PATIENCE).unwrap() != Status(-3003) {}
-    // Without a word.
+    // Without finalize.
     std::process::exit(0);
 }
 

@@ -1,4 +1,5 @@
-//! What hosts do that servers must cope with: answering late, from elsewhere, or not at all; failing; driving progress.
+//! Host behaviour that servers must cope with: answering late, from another thread, or not at all; failing; driving
+//! progress.
 
 use std::collections::BTreeSet;
 use std::process::Child;
@@ -97,7 +98,7 @@ struct Node {
 }
 
 impl Host for Node {
-    /// The second to come answers both, with what both have brought.
+    /// The second to arrive answers both, with both contributions.
     fn fence(&mut self, request: FenceRequest, done: Done<Blob>) {
         let mut waiting = self.hub.fence.lock().unwrap();
         waiting.push((request.data, done));
@@ -147,7 +148,7 @@ impl Host for Late {
     }
 }
 
-/// Waits until a lookup of each rank is here, answers the last first, and keeps one for ever.
+/// Waits for a lookup of each rank, answers the last first, and keeps one unanswered.
 fn answer_backwards(held: &Receiver<(PublishedRequest, Done<Vec<Pdata>>)>) -> Done<Vec<Pdata>> {
     let (mut waiting, mut kept) = (Vec::new(), None);
     while waiting.len() < 2 || kept.is_none() {
@@ -165,7 +166,7 @@ fn answer_backwards(held: &Receiver<(PublishedRequest, Done<Vec<Pdata>>)>) -> Do
     kept.unwrap()
 }
 
-/// A host that panics takes its server with it, and nothing else.
+/// A host that panics ends its server, and nothing else.
 pub(crate) fn host_panics(stage: Stage) {
     let (server, ranks) = serve_all(&stage, Panics);
     ranks.into_iter().for_each(|rank| stage.wait(rank));
@@ -196,7 +197,7 @@ pub(crate) fn host_driven(stage: Stage) {
     server.finalize();
 }
 
-/// The thread of the server ends while its clients begin.
+/// The thread of the server ends while its clients start.
 pub(crate) fn taken_over(stage: Stage) {
     let ranks: Vec<u32> = (0..stage.size).collect();
     let server = serve(ServerOptions::default(), job(stage.size), &ranks, Panics);
@@ -302,7 +303,7 @@ const EXPECTED: [&str; 29] = [
     "unpublish",
 ];
 
-/// Notes what it is asked, and grants it.
+/// Records the requests, and grants them.
 #[derive(Default)]
 struct Records {
     asked: Arc<Mutex<BTreeSet<String>>>,
@@ -410,7 +411,7 @@ impl Host for Records {
     }
 }
 
-/// What the caller said, without what the server says of the caller.
+/// The caller's own infos, without those that the server adds about the caller.
 fn own_infos(info: Vec<Info>) -> Vec<Info> {
     info.into_iter().filter(|info| info.key != keys::USERID && info.key != keys::GRPID).collect()
 }

@@ -1,4 +1,5 @@
-//! A host that tells of its machine, prepares a job in the standard's attributes, and asks what its processes have committed.
+//! A host that registers its machine, prepares a job in the standard's attributes, and asks for its processes' committed
+//! values.
 
 use std::sync::mpsc::channel;
 

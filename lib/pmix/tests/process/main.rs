@@ -1,7 +1,7 @@
-//! The library in processes of its own, started by a server of ours over real sockets.
+//! The library in processes of its own, started by our server over real sockets.
 //!
-//! This program starts itself once per rank. A rank does what `ranks.rs` says under the scenario's name and judges by
-//! panicking; the scenario here does the server's part. Scenarios wait for conditions, never for time to pass.
+//! This program starts itself once per rank. A rank runs the function in `ranks.rs` of the scenario's name, and fails by
+//! panicking; the scenario here is the server's part. Scenarios wait for conditions, never for time to pass.
 
 #![allow(clippy::unwrap_used, reason = "a test without the harness that clippy knows")]
 
@@ -69,7 +69,7 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
 
 type Part = fn(Stage);
 
-/// A scenario on its way.
+/// A running scenario.
 struct Stage {
     name: &'static str,
     size: u32,
@@ -132,14 +132,14 @@ fn plain(stage: Stage) {
     ranks.into_iter().for_each(|rank| stage.wait(rank));
 }
 
-/// A child that comes and goes while its parent is connected is not heard of.
+/// A child that connects and leaves while its parent is connected is not reported.
 fn fork(stage: Stage) {
     stage.wait(stage.start(0, |_| {}));
     let expected = vec![Asked::Finalized; 3];
     stage.server.until(|asked| *asked == expected);
 }
 
-/// A client that is dropped has said goodbye.
+/// A client that is dropped has finalized.
 fn goodbye(stage: Stage) {
     stage.wait(stage.start(0, |_| {}));
     stage.server.until(|asked| asked.contains(&Asked::Finalized));
@@ -161,7 +161,7 @@ fn abort(stage: Stage) {
     stage.wait(rank);
 }
 
-/// Rank 1 never enters the fence in which rank 0 waits; then the server goes.
+/// Rank 1 never enters the fence in which rank 0 waits; then the server dies.
 fn server_dies(stage: Stage) {
     let ranks = stage.start_all();
     stage.server.until_fence_waits();
@@ -177,7 +177,7 @@ fn nobody_listens(stage: Stage) {
     }));
 }
 
-/// The server hangs up as soon as it has been greeted.
+/// The server closes the connection as soon as it gets the hello.
 fn turned_away(stage: Stage) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("server.0;tcp4://{}", listener.local_addr().unwrap());
@@ -196,7 +196,7 @@ fn alone(stage: Stage) {
     }));
 }
 
-/// A server that hangs up may not have meant it: a tool comes again, and gives up in the end.
+/// A server may close the connection by mistake: a tool tries again, and finally gives up.
 fn tool_turned_away(_: Stage) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("server.0;tcp4://{}", listener.local_addr().unwrap());

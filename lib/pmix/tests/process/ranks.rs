@@ -1,4 +1,4 @@
-//! What the ranks of each scenario do.
+//! The ranks' part of each scenario.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -244,7 +244,7 @@ fn timeouts() {
     client.finalize(&[]).unwrap();
 }
 
-/// A forked child cannot use its parent's client, and does not hurt it. It may be a client of the rank itself, also beside its
+/// A forked child cannot use its parent's client, and does not harm it. It may be a client of the rank itself, also beside its
 /// parent.
 fn fork() {
     let is_the_rank = || {
@@ -270,10 +270,10 @@ fn fork() {
     in_a_child(is_the_rank);
 }
 
-/// Succeeds if that is so in a forked child.
+/// Succeeds if this holds in a forked child.
 fn in_a_child(is_so: impl FnOnce() -> bool) {
-    // SAFETY: no other thread of this program runs but the library's, which waits for bytes and holds no lock; the child's
-    // memory is taken care of by the C library, and it ends with _exit.
+    // SAFETY: no other thread of this program runs but the library's, which waits for bytes and holds no lock; the C library
+    // takes care of the child's memory, and the child ends with _exit.
     match unsafe { libc::fork() } {
         0 => {
             let so = is_so();
@@ -290,8 +290,8 @@ fn in_a_child(is_so: impl FnOnce() -> bool) {
     }
 }
 
-/// No thread before it is wanted, one without signals then, nothing that a program started from here would inherit, and
-/// nothing left at the end.
+/// No thread before it is needed, then one with all signals blocked, no descriptors that a program started from here would
+/// inherit, and nothing left at the end.
 fn surroundings() {
     let (threads, fds) = (names_of_threads(), open_fds());
     let client = Client::init().unwrap();
@@ -300,7 +300,7 @@ fn surroundings() {
     let verdict = |_: &pmix::Event, _: &[Info]| Verdict { status: Status::SUCCESS, results: Vec::new() };
     client.register_event_handler(&[CODE], &[], verdict).unwrap();
     let is_ours = |(_, name): &&(String, String)| name == "pmix-progress";
-    // It gives itself its name when it runs.
+    // The thread sets its name when it runs.
     while names_of_threads().iter().filter(is_ours).count() == 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -329,7 +329,7 @@ fn surroundings() {
         );
     }
     client.finalize(&[]).unwrap();
-    // Joined, but the kernel may still be about to remove its entry.
+    // Joined, but the kernel may not have removed its entry yet.
     while names_of_threads() != threads {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -364,7 +364,7 @@ fn names_of_threads() -> BTreeSet<(String, String)> {
 
 fn open_fds() -> BTreeSet<i32> {
     let listing: Vec<_> = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path()).collect();
-    // The descriptor of the listing itself is among them, and gone by now.
+    // The descriptor of the listing itself is among them, and closed by now.
     let open = listing.into_iter().filter(|path| path.exists());
     open.filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
 }

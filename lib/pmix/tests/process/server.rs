@@ -1,4 +1,4 @@
-//! A server of ours with a host that grants what it is asked. One node, one job.
+//! Our server with a host that grants all requests. One node, one job.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -22,7 +22,7 @@ pub(crate) struct TestServer {
     history: Arc<History>,
 }
 
-/// What the host was asked.
+/// Requests to the host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
     Finalized,
@@ -74,7 +74,7 @@ impl TestServer {
     }
 }
 
-/// Grants what clients ask for.
+/// Grants the clients' requests.
 struct Grants {
     published: BTreeMap<Key, (ProcId, Value)>,
     history: Arc<History>,

@@ -1,4 +1,4 @@
-//! Output of a job that a tool has spawned and writes itself, in the form that its server named when it was started.
+//! Output of a job that a tool has spawned and writes itself, in the style that its server was started with.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use crate::{PATIENCE, Stage};
 const FILE: &str = "PHALANX_PMIX_SERVER_FILE";
 const FORMS: &str = "PHALANX_PMIX_SPAWN_FORMS";
 
-/// Lets everybody in, and starts nothing.
+/// Admits all tools, and starts nothing.
 struct Starter;
 
 impl Host for Starter {
@@ -32,7 +32,7 @@ impl Host for Starter {
 }
 
 pub(crate) fn host(stage: Stage) {
-    // What the spawn says, and what is seen.
+    // The style in the spawn, and the visible line.
     for (forms, line) in [
         ("", "[7,2]<stdout>: words\n"),
         ("rank", "2: words\n"),

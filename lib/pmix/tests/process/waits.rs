@@ -1,4 +1,5 @@
-//! What the ranks do in the scenarios of many who wait: whoever waits for an answer receives, for itself and for others.
+//! The ranks' part in the scenarios with many waiting threads: a thread that waits for an answer receives, for itself and
+//! for others.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
@@ -14,7 +15,7 @@ const CODE: Status = Status(-3001);
 const THREADS: u32 = 8;
 const STEPS: u32 = 60;
 
-/// Threads of two ranks go on in step, each by waiting for what its peer commits, while others ask, time out and meet.
+/// Threads of two ranks proceed in step, each by waiting for a commit of its peer, while others ask, time out and meet.
 pub(crate) fn waits() {
     let client = Client::init().unwrap();
     let me = client.proc().rank.0;
@@ -30,7 +31,7 @@ pub(crate) fn waits() {
                     if goes_first {
                         put(client, &key, step);
                     }
-                    // Of ever other lengths, and long enough.
+                    // Of varying lengths, and long enough.
                     let timeout = Info::new(keys::TIMEOUT, 60 + (thread * 7 + step * 13) % 50);
                     let got = client.get(peer, &key, &[timeout]).unwrap();
                     assert_eq!(got, Value::Uint32(step));
@@ -74,7 +75,8 @@ fn put(client: &Client, key: &str, value: u32) {
     client.commit().unwrap();
 }
 
-/// Events that come while a caller waits run where all do, in order, before the answer that came behind them; and they ask.
+/// Events that come while a caller waits run on the usual thread, in order, before the answer that came behind them; and
+/// their handlers ask.
 pub(crate) fn news() {
     const ROUNDS: u32 = 200;
     let client = Arc::new(Client::init().unwrap());
@@ -112,7 +114,7 @@ pub(crate) fn news() {
         }
     }
     if me == 0 {
-        // One that is known by then is told at once, before an answer that has come and is not told yet.
+        // A value known by then is delivered at once, before an answer that has arrived and is not delivered yet.
         let mut told: Vec<_> = (1..=ROUNDS).map(|_| hears.recv_timeout(PATIENCE).unwrap()).collect();
         told.sort_by_key(|(number, _)| *number);
         assert_eq!(told, (1..=ROUNDS).map(|number| (number, Value::Uint32(number))).collect::<Vec<_>>());
@@ -120,7 +122,7 @@ pub(crate) fn news() {
     client.fence(&[], &[]).unwrap();
 }
 
-/// Who waits when somebody else finalizes is told so.
+/// A caller that waits when another thread finalizes gets an error.
 pub(crate) fn closed() {
     let client = Client::init().unwrap();
     thread::scope(|scope| {
@@ -157,7 +159,7 @@ pub(crate) fn interrupted() {
     if client.proc().rank.0 == 0 {
         let status = std::fs::read_link("/proc/thread-self").unwrap();
         let status = std::path::Path::new("/proc").join(status).join("status");
-        // SAFETY: the handler has the signature that is wanted. It is called while this thread sleeps, without a lock in hand.
+        // SAFETY: the handler has the required signature. It is called while this thread sleeps, without holding a lock.
         unsafe { libc::signal(libc::SIGUSR1, ask as *const () as libc::sighandler_t) };
         // SAFETY: names this thread.
         let waiter = unsafe { libc::pthread_self() };

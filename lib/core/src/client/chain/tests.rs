@@ -33,7 +33,7 @@ impl Handlers {
         self.0.add(Handler::new(HandlerId(self.1), codes, &info))
     }
 
-    /// The names of those that run, in order.
+    /// The names of the handlers that run, in order.
     fn run(&mut self, event: Event) -> Vec<String> {
         let mut names = Vec::new();
         let mut turn = self.0.start(Time(0), event, &me());

@@ -1,12 +1,12 @@
-//! Gets of one process share a request: one is under way, and its answer is for all who wait.
+//! Gets of one process share a request: one is under way, and its answer serves all gets that wait.
 //!
-//! Servers answer a get with everything that the process has committed, so a second request for another key of it would bring
-//! the same again. The first get leads: its request goes to the server. Those that follow are entries of the table of
-//! pending requests that have not been sent. The answer serves everybody whose value it brings. If it does not bring the
-//! leader's value, that is the word on all who have waited about as long; the oldest of the others leads next.
+//! Servers answer a get with all committed values of the process, so a second request for another of its keys would bring the
+//! same again. The first get leads: its request goes to the server. The gets that follow are entries in the table of pending
+//! requests that have not been sent. The answer serves every get whose value it holds. If it lacks the leader's value, that also
+//! ends the gets that have waited about as long; the oldest remaining get leads next.
 //!
-//! A server of ours is told that others may wait ([`PARTIAL`]). It then answers as soon as the process commits anything, whether
-//! the leader's key is there or not, and says by `PMIX_ERR_PARTIAL_SUCCESS` that the rest may still come.
+//! A server of ours is informed that other gets may wait ([`PARTIAL`]). It then answers as soon as the process commits anything,
+//! whether the leader's key is there or not, and returns `PMIX_ERR_PARTIAL_SUCCESS` if the rest may still come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::client::pending::{Awaited, Pending};
 use crate::machine::{CallId, Time};
 use crate::store::{LookupRequest, Realm};
 
-/// Gets that wait for the answer to another, by the process that they ask about.
+/// Gets that wait for the answer to another, by target process.
 #[derive(Debug, Default)]
 pub(in crate::client) struct SharedGets(BTreeMap<ProcId, Waiters>);
 
@@ -32,20 +32,20 @@ struct Waiters {
     /// The tag of the request that is under way, and when it was sent.
     leader: u32,
     sent: Time,
-    /// Since when it is known that the process has committed, but not everything that is wanted.
+    /// Since when the process is known to have committed without all wanted keys.
     partial_since: Option<Time>,
-    /// The others, by key, and their keys, the oldest first.
+    /// The other gets, by key, and their keys, the oldest first.
     by_key: BTreeMap<Key, Vec<Waiter>>,
     by_age: BTreeMap<Waiter, Key>,
 }
 
-/// Since when somebody waits, and its tag.
+/// Start of a get's wait, and its tag.
 type Waiter = (Time, u32);
 
-/// What an answer has brought.
+/// The result of an answer.
 struct Brought {
     status: Status,
-    /// Of the process that was asked about.
+    /// Keys of the target process.
     keys: Vec<Key>,
     spoken: Option<Value>,
 }
@@ -77,7 +77,7 @@ impl Waiters {
         Some(key)
     }
 
-    /// Takes those who wait for one of these keys.
+    /// Takes the gets that wait for one of these keys.
     fn take(&mut self, keys: &[Key]) -> Vec<Waiter> {
         let taken: Vec<Waiter> = if keys.len() < self.by_key.len() {
             keys.iter().filter_map(|key| self.by_key.remove(key)).flatten().collect()
@@ -92,7 +92,7 @@ impl Waiters {
         taken
     }
 
-    /// Takes those who had joined by then.
+    /// Takes the gets that had joined by then.
     fn take_older(&mut self, until: Time) -> Vec<Waiter> {
         if self.by_age.last_key_value().is_some_and(|((since, _), _)| *since <= until) {
             self.by_key.clear();
@@ -103,7 +103,7 @@ impl Waiters {
         older
     }
 
-    /// From when on the time of one who waits since then counts.
+    /// From when on the waiting time of a get that began at `since` counts.
     fn start(&self, since: Time) -> Time {
         self.partial_since.map_or(since, |partial| partial.max(since))
     }
@@ -128,7 +128,7 @@ impl SharedGets {
         }
     }
 
-    /// What the leader's request has brought, for all who wait.
+    /// Applies the answer to the leader's request to all gets that wait.
     pub(in crate::client) fn on_values(
         &mut self,
         cx: &mut Cx<'_>,
@@ -157,7 +157,7 @@ impl SharedGets {
         if goes_on {
             waiters.partial_since.get_or_insert(cx.now);
         } else if status != Status::ERR_TIMEOUT {
-            // A timeout is the leader's alone.
+            // A timeout concerns the leader alone.
             let until = if waits_for_key { waiters.start(leader_since).after(SLACK) } else { waiters.sent };
             end_waiters(cx, waiters.take_older(until), word);
         }
@@ -173,7 +173,7 @@ impl SharedGets {
     }
 }
 
-/// Whether what a server answers holds for every other get of that process.
+/// Whether the server's answer is valid for every other get of that process.
 pub(super) fn may_share(link: &Link, request: &LookupRequest, info: &[Info]) -> bool {
     let is_plain = request.realm == Realm::Unsaid && request.qualified.is_none();
     is_plain
@@ -185,7 +185,7 @@ pub(super) fn may_share(link: &Link, request: &LookupRequest, info: &[Info]) -> 
 }
 
 fn send_shared(cx: &mut Cx<'_>, tag: u32, proc: &ProcId, key: Option<Key>, mut info: Vec<Info>, waited: u64) {
-    // Who names files is a server of ours.
+    // A server that names files is one of ours.
     if cx.link.config.files.is_some() {
         info.push(Info::new(PARTIAL, waited));
     }
@@ -193,7 +193,7 @@ fn send_shared(cx: &mut Cx<'_>, tag: u32, proc: &ProcId, key: Option<Key>, mut i
     cx.send(tag, &Request::Get(get).encode(cx.link.config.dialect));
 }
 
-/// Gives each of them its value, or the server's word if there is none.
+/// Ends these gets with their values, or with the server's status where there is none.
 fn end_waiters(cx: &mut Cx<'_>, waiters: Vec<Waiter>, word: Status) {
     for (_, tag) in waiters {
         let Some(Pending { call, what: Awaited::Get { request }, .. }) = cx.link.pending.remove(tag) else {
@@ -204,7 +204,7 @@ fn end_waiters(cx: &mut Cx<'_>, waiters: Vec<Waiter>, word: Status) {
     }
 }
 
-/// Keeps what the server has told.
+/// Stores the values that the server sent.
 fn take_values(link: &Link, request: &LookupRequest, payload: &[u8]) -> Brought {
     let mut brought = Brought { status: Status::SUCCESS, keys: Vec::new(), spoken: None };
     let read = Reply::decode(payload, link.config.dialect).and_then(|reply| {
@@ -226,8 +226,8 @@ fn take_values(link: &Link, request: &LookupRequest, payload: &[u8]) -> Brought 
     brought
 }
 
-/// Directives that say nothing about which value is meant, nor how long its key is waited for. A get with a time limit is not
-/// among those that share: the server waits for its key that long.
+/// Directives that affect neither which value is meant nor how long its key is waited for. A get with a time limit does not
+/// share: the server waits for its key that long.
 const HARMLESS: [&str; 2] = [keys::GET_STATIC_VALUES, keys::GET_POINTER_VALUES];
-/// Who has waited nearly as long as the leader is told the same.
+/// Gets that have waited nearly as long as the leader get the same result.
 const SLACK: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! What a server tells of a process or a job, and where it is kept.
+//! Stores what a server sends about a process or a job.
 
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::get::OwnerData;
@@ -19,7 +19,7 @@ pub(super) fn load(link: &Link, store: &Store, data: OwnerData) -> Result<(), De
     Ok(())
 }
 
-/// The value that was asked for, when the server sends it without saying to which node or app it belongs.
+/// The requested value, when the server sends it without its node or app.
 pub(super) fn spoken_value(request: &LookupRequest, data: &OwnerData) -> Option<Value> {
     let ProcId { nspace, rank } = &data.owner;
     let key = request.key.as_ref().filter(|_| request.qualified.is_none())?;

@@ -1,4 +1,4 @@
-//! Files that replies to fences name.
+//! Files named in replies to fences.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn a_get_after_a_fence_asks_nobody() {
     let id = get(&mut scene, "a");
     assert_eq!(scene.result(id), ClientReturn::Value(Ok(1_u32.into())));
     assert!(scene.asked.is_empty());
-    // What is not there may come yet.
+    // A key that is not there may still be committed.
     get(&mut scene, "b");
     assert!(matches!(scene.asked(), Request::Get(get) if get.key == Some(Key::of("b"))));
 }
@@ -68,7 +68,7 @@ fn a_server_that_names_nothing_is_asked() {
     assert!(matches!(scene.asked(), Request::Get(_)));
 }
 
-/// A reply of somebody who appends what we do not know.
+/// The reply of a server that appends unknown data.
 #[test]
 fn a_client_that_reads_no_files_looks_at_the_status_alone() {
     let mut scene = Scene::ready();

@@ -34,7 +34,7 @@ fn report(scene: &mut Scene, code: Status) {
     scene.bytes(&encode_frame(0, TAG_EVENT, &event.encode(scene.dialect)));
 }
 
-/// Completes what was delivered, until nothing more is. The handlers in order.
+/// Completes deliveries until none is left. Returns the handlers in order.
 fn handle_all(scene: &mut Scene) -> Vec<u64> {
     let mut order = Vec::new();
     while let Some((delivery, handler, _)) = scene.delivered.pop() {

@@ -73,7 +73,7 @@ fn gets_of_one_rank_share_a_request() {
     scene.reply(&success(vec![values(proc(0), &[("a", 1_u32.into()), ("b", 2_u32.into())])]));
     let ended = std::mem::take(&mut scene.returned);
     assert_eq!(ended, [(first, hit(1_u32)), (others[0], hit(2_u32)), (others[2], hit(2_u32))]);
-    // The first request left before it was asked for.
+    // The first request was sent before this key was wanted.
     assert_eq!(asked(&scene).key, Some(Key::of("c")));
     scene.reply_status(Status::ERR_NOT_FOUND);
     assert_eq!(scene.result(others[1]), ClientReturn::Value(Err(Status::ERR_NOT_FOUND)));

@@ -13,7 +13,7 @@ fn invite(scene: &mut Scene, invited: &[ProcId], info: Vec<Info>) -> CallId {
     id
 }
 
-/// Answers registrations and notifications, and says which events they were.
+/// Answers registrations and notifications, and returns the raised events.
 fn confirm(scene: &mut Scene) -> Vec<Notify> {
     let mut raised = Vec::new();
     for (tag, request) in std::mem::take(&mut scene.asked) {
@@ -65,7 +65,7 @@ fn a_group_forms_when_all_have_accepted_and_they_hear_of_it() {
     report(&mut scene, 2, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
     report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![Info::new(keys::GROUP_ID, "another")]);
     assert!(scene.asked.is_empty());
-    // As OpenPMIx says it: of no group.
+    // Without a group, as OpenPMIx sends it.
     report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![]);
     let Request::GroupConstruct(asked) = scene.asked() else { panic!() };
     assert_eq!(asked.procs, [proc(1)]);
@@ -214,7 +214,7 @@ fn a_join_ends_with_the_leaders_word() {
 fn card_of(rank: u32) -> Info {
     let me = Info::new(keys::PROCID, proc(rank));
     let scope = Info::new(keys::DATA_SCOPE, Scope::REMOTE);
-    // Names of hosts are not for processes to give.
+    // Processes must not set host names.
     let named = Info::new(keys::HOSTNAME, "elsewhere");
     Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos([me, scope, Info::new("card", rank + 10), named]))
 }
@@ -224,7 +224,7 @@ fn says(rank: u32) -> Info {
     Info::new(keys::GROUP_INFO, DataArray::of_infos([me, Info::new("colour", rank + 20)]))
 }
 
-/// What is known of a key without asking, with the group's number or without.
+/// The value of a key without asking the server, with or without the group's context id.
 fn known(scene: &Scene, rank: u32, key: &str, number: Option<u64>) -> Option<Value> {
     let qualifier = number.map(|number| Info {
         flags: InfoFlags::QUALIFIER,
@@ -244,7 +244,7 @@ fn a_leader_hands_on_what_the_members_give() {
     put(Scope::LOCAL, "for neighbours");
     let said = Info::new(keys::GROUP_INFO, DataArray::of_infos([Info::new("colour", 21_u32)]));
     let id = invite(&mut scene, &[proc(0), proc(1), proc(2)], vec![said]);
-    // What it says of another is not handed on.
+    // Values that it sends about another process are not passed on.
     report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![group(), card_of(0), says(0), card_of(2)]);
     report(&mut scene, 2, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
     let ClientReturn::Group(Ok(formed)) = scene.result(id) else { panic!() };

@@ -35,7 +35,7 @@ fn a_parent_knows_the_job_that_it_has_started() {
     let child = NewJob { nspace: nspace.clone(), style: vec![] };
     assert_eq!(scene.result(id), ClientReturn::Spawned(Ok(child)));
     assert_eq!(size_of(&scene, "child"), Lookup::Hit(3_u32.into()));
-    // What is said of its output is no value of the job.
+    // The style of its output is no value of the job.
     let id = scene.call(call.clone());
     let style = vec![Info::new(keys::IOF_TAG_OUTPUT, true)];
     let mut again = job("child", 3);
@@ -158,7 +158,7 @@ fn server_hears_what_the_program_has_taken() {
         scene.call(ClientCall::Taken { delivery: id.unwrap(), held: 0 });
         scene.taken.pop().map(|taken| taken.spans)
     };
-    // Several at once are told at once, and a long one as it comes.
+    // Several small pieces are reported together, and a long one at once.
     let few: Vec<_> = [5, 6, 8].map(|piece| write(&mut scene, Some(piece), handle, 10)).into();
     assert_eq!(take(&mut scene, few[0]), None);
     assert_eq!(take(&mut scene, few[1]), None);
@@ -167,14 +167,14 @@ fn server_hears_what_the_program_has_taken() {
     assert_eq!(take(&mut scene, few[2]), None);
     assert_eq!(take(&mut scene, long), Some(vec![(5, 6), (8, 9)]));
     assert_eq!(take(&mut scene, more), Some(vec![(10, 10)]));
-    // Of what it holds, how much.
+    // If the program holds bytes, their number is reported.
     let held = write(&mut scene, Some(11), handle, 10);
     let (spans, before) = (vec![(12, 12)], write(&mut scene, Some(12), handle, 10));
     scene.call(ClientCall::Taken { delivery: held.unwrap(), held: 7 });
     assert!(scene.taken.is_empty());
     scene.call(ClientCall::Taken { delivery: before.unwrap(), held: 0 });
     assert_eq!(scene.taken.pop(), Some(iof::Taken { spans, held: vec![(11, 7)] }));
-    // What belongs to no pull any more is done with; other servers are told nothing.
+    // Output without a pull is reported at once; other servers get no reports.
     assert_eq!(write(&mut scene, Some(13), 999, 1), None);
     assert_eq!(scene.taken.pop().unwrap().spans, [(13, 13)]);
     assert_eq!(write(&mut scene, None, handle, 1), Some(UNTOLD));

@@ -1,4 +1,4 @@
-//! A client against a server that says what the test makes it say.
+//! A client against a scripted server.
 
 mod calls;
 mod collected;
@@ -57,7 +57,7 @@ struct Scene {
     now: Time,
     calls: u64,
     frames: FrameReader,
-    /// What the client has asked and not been told.
+    /// Unanswered requests of the client.
     asked: Vec<(u32, Request)>,
     returned: Vec<(CallId, ClientReturn)>,
     delivered: Vec<(DeliveryId, HandlerId, ClientDelivery)>,
@@ -87,7 +87,7 @@ impl Scene {
         }
     }
 
-    /// A client that has been let in and knows that its job has two processes.
+    /// A client that has been admitted to a job of two processes.
     fn ready() -> Scene {
         Scene::ready_with(config(), vec![Kval::new(phalanx_spec::keys::JOB_SIZE, 2_u32)])
     }
@@ -99,7 +99,7 @@ impl Scene {
         scene
     }
 
-    /// Up to the job data, which hold these values.
+    /// Runs init up to the job data, which hold these values.
     fn let_in(&mut self, values: Vec<Kval>) -> CallId {
         let init = self.call(ClientCall::Init);
         self.open();
@@ -176,7 +176,7 @@ impl Scene {
         self.bytes(&welcome);
     }
 
-    /// The oldest request that has not been answered; it still has to be.
+    /// The oldest unanswered request, which stays unanswered.
     fn asked(&self) -> Request {
         self.asked.first().expect("the client asks").1.clone()
     }
@@ -191,7 +191,7 @@ impl Scene {
         self.reply(&StatusReply(status));
     }
 
-    /// How the call ended, which must just have happened.
+    /// The result of the call, which must just have ended.
     fn result(&mut self, id: CallId) -> ClientReturn {
         assert_eq!(self.returned.len(), 1, "{:?}", self.returned);
         let (of, result) = self.returned.remove(0);

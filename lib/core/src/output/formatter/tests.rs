@@ -4,7 +4,7 @@ use phalanx_wire::Nspace;
 use super::super::Tag;
 use super::*;
 
-/// Seconds since the beginning.
+/// Seconds since the start.
 fn at(seconds: f64) -> Moment {
     let time = Duration::from_secs_f64(seconds);
     Moment { time: Time::default().after(time), wall: time }

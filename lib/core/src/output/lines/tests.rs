@@ -4,11 +4,11 @@ use phalanx_wire::{Nspace, ProcId};
 use super::*;
 use crate::output::Channel;
 
-/// As much as waits at most in these tests.
+/// Maximum number of waiting bytes in these tests.
 const HELD: usize = 1 << 20;
 const MS: Duration = Duration::from_millis(1);
 
-/// A sink whose bytes are text: what a reader of it sees.
+/// A sink for text, and what its reader sees.
 struct Sink {
     lines: Lines,
     now: Time,
@@ -70,7 +70,7 @@ fn stream(rank: u32) -> Stream {
     Stream { proc: ProcId::new(&Nspace::new("job").expect("a name"), Rank(rank)), channel: Channel::Stdout }
 }
 
-/// `^3` in front of what begins a line of rank 3.
+/// Marks the beginning of a line of rank 3 with `^3`.
 fn show(seen: &mut String, piece: Segment<'_>) {
     match piece {
         Segment::Text { stream, bytes, starts } => {
@@ -174,7 +174,7 @@ fn a_long_line_stays_whole_as_long_as_it_grows() {
         sink.waits(90 * MS).says(0, &long);
     }
     sink.says(0, "\n").shows(&format!("^0{}\n^1other\n", long.repeat(22)));
-    // One that hardly does is broken off, and so is one that stops.
+    // A line that hardly grows is broken off, and so is one that stops.
     for letters in [10, 0] {
         sink.says(0, &long).says(0, "x").says(1, "other\n").shows(&format!("^0{long}x"));
         sink.waits(60 * MS).says(0, &"x".repeat(letters)).waits(60 * MS).says(0, "\n");
@@ -230,7 +230,7 @@ fn pieces_that_stand_for_themselves_open_nothing() {
         .shows("^0x\n");
 }
 
-/// Whatever the order of chunks: nothing is lost, and no line holds text of two ranks.
+/// In any order of chunks: no byte is lost, and no line mixes text of two ranks.
 #[test]
 fn nothing_is_lost_and_nothing_mixes() {
     let mut seed = 12345u32;
@@ -299,7 +299,7 @@ fn a_broken_line_is_not_waited_for_as_long_again() {
     let most_held = 4 << 20;
     let rules = Rules { solo: false, opens: true, prompt_after: None, patience: 100 * MS, most_held };
     let mut lines = Lines::new(rules);
-    // By which ranks, in turn, and how many bytes of each before another one went on.
+    // The ranks in the order in which they wrote, with the bytes of each turn.
     let mut turns: Vec<(u32, usize)> = Vec::new();
     let mut says = |rank, bytes: &[u8], turns: &mut Vec<(u32, usize)>| {
         lines.data(Time::default(), &stream(rank), bytes, &mut |said| {

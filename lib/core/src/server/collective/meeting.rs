@@ -1,7 +1,7 @@
-//! One meeting: who is expected, who has come, and what they gave.
+//! One collective: its expected and arrived participants, and their directives.
 //!
-//! Of ranks that have several connections each call is a participation: a second connection that calls while the first waits
-//! takes part in the next meeting of the set. With `pmix.clone.part` it joins the first one, which waits for all of them.
+//! Each call of a rank with several connections is a participation: if a second connection calls while the first waits, it
+//! joins the next collective of the set. With `pmix.clone.part` it joins the first one, which waits for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::server::peers::Peers;
 use crate::server::registry::Jobs;
 use crate::server::timers::{Timer, TimerId, Timers};
 
-/// What tells one meeting from another.
+/// Identifies the collectives of one set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::server) struct Signature {
     pub(in crate::server) kind: Kind,
     /// The group's id; empty for other kinds.
     pub(in crate::server) id: String,
-    /// Sorted, without doubles.
+    /// Sorted, without duplicates.
     pub(in crate::server) procs: Arc<[ProcId]>,
 }
 
@@ -32,27 +32,27 @@ pub(in crate::server) struct Collective {
     pub(in crate::server) signature: Signature,
     /// Local participants.
     pub(in crate::server) expected: BTreeSet<ProcId>,
-    /// Participants that have ended, and without whom it goes on.
+    /// Participants that have ended, and that the collective continues without.
     pub(in crate::server) lost: BTreeSet<ProcId>,
     pub(super) arrived: BTreeMap<ProcId, Arrival>,
-    /// Who waits for the end, the latest last.
+    /// Requests to be answered at the end, the latest last.
     pub(super) askers: Vec<Asker>,
-    /// A group whose members want to hear when one of them ends.
+    /// A group with members that want to be notified when one of them ends.
     pub(in crate::server) is_watched: bool,
-    /// Others of the same set wait behind it.
+    /// Later collectives of the same set wait for it.
     pub(in crate::server) is_followed: bool,
-    /// What the participants gave, each info once.
+    /// The participants' directives, each info once.
     pub(in crate::server) info: Vec<Info>,
     pub(in crate::server) state: CollectiveState,
     pub(super) since: Time,
     pub(super) timer: Option<TimerId>,
 }
 
-/// How a participant has come.
+/// How a participant has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     Whole,
-    /// All its connections must come before it has.
+    /// It has arrived once all its connections have.
     ByAllClones,
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Arrival {
 pub(in crate::server) enum CollectiveState {
     Gathering,
     WithHost,
-    /// It has failed; whoever still comes is told so.
+    /// It has failed; late participants are answered with this status.
     Failed(Status),
 }
 
@@ -73,12 +73,12 @@ impl Signature {
 }
 
 impl Collective {
-    /// Local participants that have not come.
+    /// Local participants that have not arrived.
     pub(super) fn missing(&self) -> impl Iterator<Item = &ProcId> {
         self.expected.iter().filter(|proc| !self.arrived.contains_key(*proc))
     }
 
-    /// Its deadline is at this time, or earlier.
+    /// Sets its deadline to this time, or keeps an earlier one.
     pub(super) fn end_by(&mut self, timers: &mut Timers, id: u64, at: Time) {
         if self.timer.is_none_or(|timer| at < timer.at()) {
             timers.cancel(self.timer);
@@ -94,13 +94,13 @@ impl Collective {
         }
     }
 
-    /// Those who came, the latest first. What that process did last is still in the caches of its processor; those who
-    /// came first have long been asleep.
+    /// The requests, the latest first: that process's data is still in its processor's caches; the processes that came first
+    /// have long been asleep.
     pub(in crate::server) fn latest_first(&self) -> impl Iterator<Item = &Asker> {
         self.askers.iter().rev()
     }
 
-    /// The participants, without those of this node that are lost.
+    /// The participants, without the lost ones of this node.
     pub(in crate::server) fn survivors(&self, jobs: &Jobs) -> Vec<ProcId> {
         let procs = &self.signature.procs;
         match self.lost.is_empty() {
@@ -109,7 +109,7 @@ impl Collective {
         }
     }
 
-    /// Whether a member that has ended is not waited for.
+    /// Whether it continues without a member that has ended.
     pub(in crate::server) fn goes_on_without_the_dead(&self) -> bool {
         match self.signature.kind {
             Kind::GroupConstruct => self.info.is_set(keys::GROUP_FT_COLLECTIVE),
@@ -118,12 +118,12 @@ impl Collective {
         }
     }
 
-    /// Whether every participant has come, with all its connections where it wants that.
+    /// Whether every participant has arrived, with all its connections where it asked for that.
     pub(super) fn is_complete(&self, peers: &Peers) -> bool {
         self.arrived.len() >= self.expected.len() && self.without_all_clones(peers).next().is_none()
     }
 
-    /// Participants that have come, but not with all their connections although these take part.
+    /// Participants that have arrived, but that wait for more of their connections.
     pub(super) fn without_all_clones(&self, peers: &Peers) -> impl Iterator<Item = &ProcId> {
         let by_all = self.arrived.iter().filter(|(_, arrival)| **arrival == Arrival::ByAllClones);
         by_all.map(|(proc, _)| proc).filter(|proc| {

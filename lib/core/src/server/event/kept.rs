@@ -1,4 +1,4 @@
-//! Recent events, kept for those who register later: bounded in number, size and age.
+//! Recent events, kept for later registrations: bounded in number, size and age.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,13 +10,13 @@ use crate::machine::{ConnId, Time};
 use crate::server::limits::{EVENT_AGE, MAX_CACHED_EVENT_BYTES, MAX_CACHED_EVENTS};
 use crate::server::values::weight_of_infos;
 
-/// Whom an event is for.
+/// The peers that an event is for.
 #[derive(Clone, Debug)]
 pub(super) enum Audience {
     /// Processes in its range.
     Range,
-    /// The host's announcement about a job: for tools, processes of these jobs or of all, and those that named what it affects.
-    /// The number orders announcements by when they happened.
+    /// An announcement of the host about a job: for tools, processes of these jobs or of all, and processes that named what it
+    /// affects. The number orders announcements by when they happened.
     OfJob { concerned: Option<Vec<Nspace>>, number: u64 },
 }
 
@@ -27,14 +27,14 @@ pub(super) struct Kept {
     bytes: usize,
 }
 
-/// Who need not be told of an event, having raised it.
+/// The connections that do not get an event because they raised it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Raiser {
     /// All connections of the process that is the event's source.
     Source,
-    /// This one of them, while it is open.
+    /// This connection of the process, while it is open.
     Connection(ConnId),
-    /// None of them: it was noticed here.
+    /// None: the server noticed it.
     Server,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Cached {
     pub(super) since: Time,
     bytes: usize,
     pub(super) told: BTreeSet<ConnId>,
-    /// Processes that were told and whose last connection has ended: one that comes back is not told again.
+    /// Processes that got it and have no connection any more: one that reconnects does not get it again.
     pub(super) told_before: BTreeSet<ProcId>,
 }
 
@@ -73,14 +73,14 @@ impl Cached {
         self.bytes <= MAX_CACHED_EVENT_BYTES / 16
     }
 
-    /// Those who register late are told of it.
+    /// Whether later registrations get it.
     pub(super) fn is_for_latecomers(&self) -> bool {
         let is_of_the_moment = self.event.info.is_set(keys::EVENT_DO_NOT_CACHE)
             || matches!(self.event.range, Range::RM | Range::PROC_LOCAL);
         self.fits() && !is_of_the_moment
     }
 
-    /// 0: it happened when it came.
+    /// 0: it has no number.
     pub(super) fn number(&self) -> u64 {
         match self.audience {
             Audience::Range => 0,
@@ -119,7 +119,7 @@ impl Kept {
         }
     }
 
-    /// Whether a process of this job has raised one, or was told of one.
+    /// Whether a process of this job has raised one, or got one.
     pub(super) fn knows(&self, nspace: &Nspace) -> bool {
         self.all.iter().any(|cached| cached.event.source.nspace == *nspace) || self.told_any_of(nspace)
     }

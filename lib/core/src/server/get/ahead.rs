@@ -1,4 +1,4 @@
-//! Reading ahead: who asks for one rank after the other is told of the next ones before it asks.
+//! Read-ahead: a client that asks for one rank after the other gets the next ones before it asks.
 //!
 //! A process that meets all others, as every MPI process does, would ask once per rank: n² questions in a job of n. Clients
 //! keep whatever an answer holds, so one that asks in the order of ranks gets twice as many with each answer, and is
@@ -19,7 +19,7 @@ use crate::server::peers::Peers;
 use crate::server::sweep::after;
 use crate::server::values::weight;
 
-/// What follows `target` in its job, if the asker seems to want that next.
+/// The ranks that follow `target` in its job, if the asker seems to want them next.
 pub(super) fn read_ahead(peers: &mut Peers, modex: &Modex, asker: &Asker, target: &ProcId) -> Vec<OwnerData> {
     if target.nspace != asker.proc.nspace || !target.rank.is_process() {
         return Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn read_ahead(peers: &mut Peers, modex: &Modex, asker: &Asker, target
     ahead
 }
 
-/// What is here of the values that a rank has committed for processes of this node.
+/// The values known here that a rank has committed for processes of this node.
 fn committed_by(peers: &Peers, modex: &Modex, proc: &ProcId) -> Option<Vec<Kval>> {
     if let Some(client) = peers.jobs.client(proc) {
         return client.committed().happened().then(|| to_kvals(client.committed().local()));

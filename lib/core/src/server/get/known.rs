@@ -1,4 +1,4 @@
-//! What gets are answered from, and what a look there gives.
+//! The sources of answers to gets, and the result of looking there.
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::get::OwnerData;
@@ -8,7 +8,7 @@ use crate::server::job_data::Describer;
 use crate::server::modex::Modex;
 use crate::server::values::Values;
 
-/// All that is known here besides what local processes have committed.
+/// All that is known here besides the commits of local processes.
 #[derive(Debug)]
 pub(in crate::server) struct Known {
     pub(in crate::server) describer: Describer,
@@ -19,13 +19,13 @@ pub(in crate::server) struct Known {
 pub(super) enum Waits {
     Commit,
     Key,
-    /// `named`: the host was told of this get's own key.
+    /// `named`: the host was asked for this get's own key.
     Host {
         named: bool,
     },
 }
 
-/// What a look at the tables gives.
+/// The result of looking in the tables.
 pub(super) enum Look {
     Found(Vec<OwnerData>),
     Never(Status),

@@ -12,8 +12,8 @@ use crate::server::peers::Peers;
 use crate::server::registry::{Job, index};
 use crate::server::resources::NodeName;
 
-/// Answers what is asked of a level; `None` if it is asked of a rank. Node and app values are answered as the array
-/// of their node or app, under the job: that is where clients look for them.
+/// Answers a get for a level; `None` if it is for a rank. Node and app values are answered as the array of their node or
+/// app, under the job: that is where clients look for them.
 pub(super) fn look_at_levels(
     known: &Known,
     peers: &Peers,
@@ -32,7 +32,7 @@ pub(super) fn look_at_levels(
     if info.is_set(keys::NODE_INFO) {
         let array = match node_meant(job, target.rank, info) {
             Some(node) => complete_node(known, job, node),
-            // The job has nothing there, and the host may have described it.
+            // The job has no processes there, but the host may have described the node.
             None => NodeName::named(info).and_then(|node| known.describer.resources.node_array(&node)),
         };
         return Some(answer(array));
@@ -56,7 +56,7 @@ pub(super) fn look_at_levels(
 fn look_at_job(known: &Known, peers: &Peers, job: &Job, key: Option<&Key>, asker: Option<&Asker>) -> Look {
     let foreign = asker.is_some_and(|asker| asker.proc.nspace != job.info().nspace);
     let told = asker.is_some_and(|asker| was_told(peers, asker, &job.info().nspace));
-    // A client asks this way for any reserved key of another job, even for one of a single rank: it gets them all.
+    // A client asks this way for any reserved key of another job, even for one of a single rank: it gets all data.
     if key.is_none() || (foreign && !told) {
         return Look::Found(vec![known.describer.job_as_owner(job)]);
     }
@@ -69,7 +69,7 @@ fn look_at_job(known: &Known, peers: &Peers, job: &Job, key: Option<&Key>, asker
         return Look::Found(vec![of_job(job, vec![kval])]);
     }
     let session = session_array(job);
-    // All ranks together are on no node, though each has one.
+    // Rank WILDCARD has no node, although each rank has one.
     let own_node = || complete_node(known, job, job.info().here.filter(|_| *key != keys::NODEID)?);
     let arrays = std::iter::once(session).chain(std::iter::once_with(own_node).flatten());
     match arrays.into_iter().find(|array| holds(array, key)) {
@@ -86,7 +86,7 @@ fn complete_node(known: &Known, job: &Job, node: u32) -> Option<Kval> {
     Some(array)
 }
 
-/// The node that was named by number or by name, else the one that the rank is on, else our own.
+/// The node named by number or by name, else the node of the rank, else our own.
 fn node_meant(job: &Job, rank: Rank, info: &[Info]) -> Option<u32> {
     let position = |found: Option<usize>| found.and_then(|i| u32::try_from(i).ok());
     if let Some(id) = info.find(keys::NODEID).and_then(Value::as_u32) {

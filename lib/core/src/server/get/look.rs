@@ -1,4 +1,4 @@
-//! Where the values are that a get asks for, or what has to happen before they can be told.
+//! Finds the values that a get asks for, or what the get has to wait for.
 
 use phalanx_spec::{Rank, Scope, Status, keys};
 use phalanx_wire::{Info, InfoList, Key, Kval, ProcId, Value};
@@ -12,7 +12,7 @@ use crate::server::peers::Peers;
 use crate::server::registry::{Client, Job, Stage, index};
 use crate::server::values::Values;
 
-/// Looks for values on behalf of a local process. `refresh`: what is stored here of remote ranks is not good enough.
+/// Looks for values on behalf of a local process. `refresh`: stored values of remote ranks are not good enough.
 pub(super) fn look(
     known: &Known,
     peers: &Peers,
@@ -40,7 +40,7 @@ pub(super) fn look(
         return Look::Never(Status::ERR_NOT_FOUND);
     }
     let foreign = asker.is_some_and(|asker| asker.proc.nspace != target.nspace);
-    // Where the rank is, and the like: nobody asks for it by other keys than reserved ones.
+    // The rank's location and the like: only reserved keys name it.
     let asked = foreign || key.is_none_or(Key::is_reserved);
     let mut placed = if asked { known.describer.proc_values(job, target.rank) } else { Vec::new() };
     if key.is_some_and(|key| *key == keys::PROC_PID) && !has(&placed, key, None) {
@@ -49,7 +49,7 @@ pub(super) fn look(
     }
     let is_placed = name.is_none() && key.is_some_and(|key| has(&placed, Some(key), None));
     let found = |values: Vec<Kval>| {
-        // What every rank starts with is known to those of the same job.
+        // Processes of the same job have the data that every rank starts with.
         let with_place = is_placed || foreign || key.is_none();
         let values = if with_place { placed.iter().cloned().chain(values).collect() } else { values };
         let job_data = asker.filter(|asker| foreign && !was_told(peers, asker, &target.nspace));
@@ -69,7 +69,7 @@ pub(super) fn look(
         };
     };
     let client = job.client(target.rank);
-    // A neighbour gets what is for neighbours, unless it says that it wants what others get.
+    // A local process gets the local values, unless it asks for the remote scope.
     let as_remote = info.find(keys::DATA_SCOPE) == Some(&Value::Scope(Scope::REMOTE));
     let told = asker.filter(|_| !refresh).and_then(|asker| told_values(peers, asker, target, info));
     let values = || match (client, told, key) {
@@ -90,7 +90,7 @@ pub(super) fn look_for_others(peers: &Peers, target: &ProcId, key: Option<&Key>)
     let Some(job) = peers.jobs.get(&target.nspace) else { return Look::Never(Status::ERR_NOT_FOUND) };
     let Some(stage) = job.stage(target.rank) else { return Look::Never(Status::ERR_NOT_FOUND) };
     let client = job.client(target.rank);
-    // With which qualifiers it is wanted, nobody says.
+    // The request does not carry the qualifiers of the wanted value.
     if key.is_some_and(|key| client.is_some_and(|client| client.committed().remote().has_qualified(key))) {
         return Look::Found(Vec::new());
     }
@@ -100,7 +100,7 @@ pub(super) fn look_for_others(peers: &Peers, target: &ProcId, key: Option<&Key>)
     }
 }
 
-/// A key that is unique in its job, of whichever rank.
+/// Looks for a key that is unique in its job, at any rank.
 fn look_everywhere(known: &Known, job: &Job, key: Option<&Key>) -> Look {
     let Some(key) = key else { return Look::Never(Status::ERR_BAD_PARAM) };
     let nspace = &job.info().nspace;
@@ -116,8 +116,8 @@ fn look_everywhere(known: &Known, job: &Job, key: Option<&Key>) -> Look {
     }
 }
 
-/// Looks at what a local rank has committed; `None` if what is wanted is there. `remote`: for processes of other nodes. A
-/// key that is there only for the other side is not for the asker, and will not be.
+/// Looks at the committed values of a local rank; `None` if the wanted one is there. `remote`: on behalf of processes of
+/// other nodes. A key that exists only for the other side is never given to the asker.
 fn look_at_client(
     client: Option<&Client>,
     stage: Stage,

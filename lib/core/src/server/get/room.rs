@@ -1,7 +1,7 @@
-//! Answers that are too long for whoever asked: it is told as much as it can take, and first of all what it asked for.
+//! Limits an answer to the length that the asker can take, with the requested value first.
 //!
-//! OpenPMIx 6 closes the connection when a message is longer than 32 MiB, and its programs die of that. What was left out, it
-//! asks for by its key.
+//! OpenPMIx 6 closes the connection when a message is longer than 32 MiB, and its programs die of that. It asks by key for
+//! values that were left out.
 
 use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::{Key, Kval, ProcId};
@@ -10,7 +10,7 @@ use crate::server::peer::Asker;
 use crate::server::peers::Peers;
 use crate::server::values::weight;
 
-/// Leaves out what the asker has no room for.
+/// Leaves out values that the asker has no room for.
 pub(super) fn cut_to_room(
     peers: &Peers,
     asker: Option<&Asker>,
@@ -21,7 +21,7 @@ pub(super) fn cut_to_room(
     let longest = asker.and_then(|asker| peers.conns.peer(asker.conn)).map(|peer| peer.longest_message());
     let (Some(longest), Some(key)) = (longest, key) else { return data };
     let size = |kval: &Kval| kval.key.as_str().len() + weight(&kval.value);
-    // What is added to each value on its way is less than what a value weighs here.
+    // The encoding adds less to each value than what a value weighs here.
     let room = longest - longest / 8;
     if data.iter().flat_map(|owner| &owner.values).map(size).sum::<usize>() <= room {
         return data;
@@ -29,7 +29,7 @@ pub(super) fn cut_to_room(
     let (mut asked, mut rest): (Vec<OwnerData>, Vec<OwnerData>) =
         data.into_iter().partition(|owner| owner.owner == *target);
     for owner in &mut asked {
-        // What was asked for comes first, whatever its length: if it is too long itself, the answer says so.
+        // The requested value comes first, whatever its length: if it alone is too long, the answer is an error.
         owner.values.sort_by_key(|kval| kval.key != *key);
     }
     asked.append(&mut rest);

@@ -1,6 +1,6 @@
-//! Output in the form that its reader has asked for, where the reader's library does not give it that form itself.
+//! Formats output for readers whose library does not do it itself.
 //!
-//! What was said when the server was started holds, then what was said of the job, then what the reader says.
+//! The server's defaults apply first, then the job's directives, then the reader's; later ones override.
 
 use phalanx_spec::keys;
 use phalanx_wire::Info;
@@ -11,7 +11,7 @@ use crate::machine::CallId;
 use crate::output::{BUFFER_ATTRIBUTES, FORM_ATTRIBUTES, OutputFormatter, Owed, Ready, Style};
 use crate::server::timers::{Timer, TimerId, Timers};
 
-/// What is honoured of a pull, and of what was said when the server was started. Files are for those who can write them.
+/// Attributes honoured in a pull and in the server's defaults. Files are left to the processes that can write them.
 pub const OUTPUT_DEFAULTS: &[&[&str]] = &[FORM_ATTRIBUTES, BUFFER_ATTRIBUTES, DROP_ATTRIBUTES];
 const DROP_ATTRIBUTES: &[&str] = &[keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, keys::IOF_DROP_NEWEST];
 
@@ -19,12 +19,12 @@ const DROP_ATTRIBUTES: &[&str] = &[keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, 
 pub(super) struct Formatting {
     pub(super) formatter: OutputFormatter,
     pub(super) timer: Option<TimerId>,
-    /// For a reader that reads instead of others: calls of which something is held.
+    /// For a reader that reads instead of others: calls whose output is partly held.
     pub(super) owed: Owed<CallId>,
 }
 
 impl Formatting {
-    /// How a pull is to have its output; `None` as it comes.
+    /// The format of a pull's output; `None`: unformatted.
     pub(super) fn of(output: &[Info], of_job: &[Info], wishes: &[Info]) -> Option<Box<Formatting>> {
         let levels = [output, of_job, wishes];
         let own = |level: &[Info]| -> Vec<Info> { honoured(level).cloned().collect() };
@@ -39,7 +39,7 @@ impl Formatting {
         Some(Box::new(Formatting { formatter, timer: None, owed: Owed::default() }))
     }
 
-    /// Sets when the pull is to have what is held.
+    /// Sets the timer for output that is held.
     pub(super) fn wake(&mut self, timers: &mut Timers, pull: u64) {
         let deadline = self.formatter.deadline();
         if self.timer.map(TimerId::at) != deadline {
@@ -48,7 +48,7 @@ impl Formatting {
         }
     }
 
-    /// The calls that are over, and what is held of them. Only readers that say what they have taken are waited for.
+    /// Calls that are complete, and how much of them is held. Only readers that report what they took are waited for.
     pub(super) fn settle(&mut self, tells: bool) -> Vec<(CallId, usize)> {
         let patience = if tells { PATIENCE } else { 0 };
         self.owed.settle(patience, |stream| self.formatter.held(stream))
@@ -63,7 +63,7 @@ pub(super) fn honoured(level: &[Info]) -> impl Iterator<Item = &Info> {
     level.iter().filter(|info| OUTPUT_DEFAULTS.iter().any(|keys| keys.contains(&info.key.as_str())))
 }
 
-/// Bytes of one stream whose calls wait for the end of a line.
+/// Bytes of one stream whose calls may wait for the end of a line.
 const PATIENCE: usize = 16 << 10;
 
 pub(super) fn piece(pull: u64, ready: Ready) -> PullPiece {

@@ -1,4 +1,4 @@
-//! What waits for one peer, in order, and how a reader that may lose bytes loses them.
+//! The queue for one peer, in order, and how a lossy reader loses bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,9 +11,9 @@ use crate::server::peer::Asker;
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) queue: VecDeque<Parcel>,
-    /// What the transport holds: up to which of the peer's bytes, whom that concerns, and what is held of it.
+    /// Calls in the transport: where in the peer's byte stream each one ends, and how many of its bytes are held back.
     pub(super) flying: VecDeque<(u64, CallId, usize)>,
-    /// What the reader has not said to have taken, by the numbers of the pieces.
+    /// Pieces that the reader has not reported as taken, by number.
     pub(super) untaken: BTreeMap<u64, Untaken>,
     pub(super) last_piece: u64,
 }
@@ -21,20 +21,20 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) struct Untaken {
     pub(super) pull: u64,
-    /// The calls that are over when it has been taken, and what is held of them.
+    /// The calls that complete when it is taken, and how many of their bytes are held.
     pub(super) calls: Vec<(CallId, usize)>,
 }
 
 #[derive(Debug)]
 pub(super) enum Parcel {
     PullPiece(PullPiece),
-    /// What this call brought is before this, but for so many bytes that are held.
+    /// The output of this call is in front of this, except for the bytes that are held.
     Over {
         pull: u64,
         id: CallId,
         held: usize,
     },
-    /// The end of a pull, said behind what the pull brought.
+    /// The answer to the end of a pull, after the pull's output.
     Farewell {
         to: Asker,
         pull: u64,
@@ -49,24 +49,24 @@ pub(super) struct PullPiece {
     pub(super) channel: IofChannel,
     pub(super) data: Blob,
     pub(super) info: Vec<Info>,
-    /// Bytes of this stream that were lost right before.
+    /// Bytes of this stream that were lost right before it.
     pub(super) lost: u64,
     pub(super) delivery: Option<CallId>,
 }
 
-/// How a reader that may lose bytes loses them.
+/// How a lossy reader loses bytes.
 #[derive(Debug)]
 pub(super) struct Drops {
     oldest: bool,
-    /// Bytes that may wait, per channel.
+    /// Maximum bytes in the queue, per channel.
     size: usize,
     waiting: BTreeMap<IofChannel, usize>,
-    /// Lost since the last piece that is on its way, by stream.
+    /// Bytes lost since the last queued piece, by stream.
     lost: BTreeMap<(ProcId, IofChannel), u64>,
 }
 
 impl Drops {
-    /// A reader that may lose bytes says so; the size alone drops nothing. The last level wins.
+    /// A reader opts in to losing bytes; the size alone drops nothing. The last level wins.
     pub(super) fn from_levels(levels: &[&[Info]]) -> Option<Drops> {
         let find = |key| levels.iter().rev().find_map(|level| level.find(key));
         let is_set = |key| find(key).is_some_and(Value::is_true);
@@ -75,7 +75,7 @@ impl Drops {
         (oldest || newest).then(|| Drops::new(oldest, size))
     }
 
-    /// Bytes that waited have gone to the transport.
+    /// Queued bytes have gone to the transport.
     pub(super) fn left(&mut self, channel: IofChannel, bytes: usize) {
         if let Some(waiting) = self.waiting.get_mut(&channel) {
             *waiting = waiting.saturating_sub(cost(bytes));
@@ -98,7 +98,7 @@ impl Lane {
                 self.drop_oldest(&mut drops.lost, &piece, (*waiting + cost(bytes)).saturating_sub(size));
         }
         let room = size.saturating_sub(*waiting);
-        // The end of a stream is never lost, nor is a piece that nothing is in front of.
+        // The end of a stream is never lost, nor is a piece at the front of the queue.
         if bytes > 0 && cost(bytes) > room && *waiting > 0 {
             *drops.lost.entry(stream).or_default() += bytes as u64;
             return;
@@ -108,7 +108,7 @@ impl Lane {
         self.queue.push_back(Parcel::PullPiece(piece));
     }
 
-    /// Makes room among what waits of the same pull and channel. Returns how much.
+    /// Makes room by dropping queued pieces of the same pull and channel. Returns how much was freed.
     fn drop_oldest(
         &mut self,
         lost: &mut BTreeMap<(ProcId, IofChannel), u64>,
@@ -128,7 +128,7 @@ impl Lane {
                 *lost.entry(stream).or_default() += piece.lost + piece.data.len() as u64;
                 return false;
             }
-            // What stays says what was lost before it.
+            // The next piece that stays carries the number of bytes lost before it.
             piece.lost += lost.remove(&stream).unwrap_or(0);
             true
         });
@@ -136,12 +136,12 @@ impl Lane {
     }
 }
 
-/// What a waiting piece costs: tiny ones are not cheaper than their frame.
+/// The cost of a queued piece: at least that of its frame.
 fn cost(bytes: usize) -> usize {
     bytes + PIECE_COST
 }
 
 const PIECE_COST: usize = 64;
-/// What waits for a reader that may lose bytes, unless it says how much.
+/// Default and maximum queue sizes of a lossy reader.
 const DEFAULT_CACHE: usize = 64 << 10;
 const MAX_CACHE: usize = 4 << 20;

@@ -1,10 +1,10 @@
-//! Output on its way to one peer: in order, and no more of it in the transport than keeps it busy.
+//! Output on its way to one peer: in order, with no more of it in the transport than keeps it busy.
 //!
-//! A piece is shared by all who read it and ends, for the host, when the last reader's transport has taken it; so credit flows
-//! back from the slowest of them. A reader of our own library says what its program has taken, and is waited for until then:
-//! what it has not taken when it dies reached nobody. What it, or we for it, hold back for long (lines, and what is collected)
-//! is not waited for: the host is told how much that is. Readers who allow it lose what finds no room instead, and learn how much
-//! was lost where.
+//! All readers of a piece share it. For the host it is delivered when the last reader's transport has taken it; so credit flows
+//! back from the slowest reader. A reader of our own library reports what its program has taken, and is waited for until then: if
+//! it dies, output that it had not taken reached no program. Bytes that it holds back for long, or that we hold back for it
+//! (partial lines and buffered output), are not waited for: the host gets their number. Readers that allow it lose what finds no
+//! room instead, and learn how much was lost where.
 
 use std::collections::BTreeMap;
 
@@ -31,27 +31,27 @@ pub(super) struct Lanes {
 #[derive(Debug)]
 struct Delivery {
     waiting: usize,
-    /// Somebody got it.
+    /// A reader got all of it.
     reached: bool,
-    /// The most that somebody holds back, if others do not get all of it.
+    /// The most that a reader holds back, in case no other reader gets all of it.
     held: usize,
 }
 
-/// What has left one reader of a call.
+/// What one reader got of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// All but so many of the last bytes of the stream up to there.
+    /// All but this many of the last bytes of the stream up to there.
     AllBut(usize),
     Nothing,
 }
 
 impl Lanes {
-    /// A call of the host begins that so many readers are waited for.
+    /// Registers a call of the host that waits for this many readers.
     pub(super) fn begin(&mut self, id: CallId, waiting: usize, reached: bool) {
         self.deliveries.insert(id, Delivery { waiting, reached, held: 0 });
     }
 
-    /// Queues a piece for its reader, or drops it, or others in its stead.
+    /// Queues a piece for its reader, or drops it or older ones.
     pub(super) fn enter_piece(&mut self, cx: &mut Cx<'_>, pulls: &mut Pulls, mut piece: PullPiece) {
         let Some(pulled) = pulls.get_mut(&piece.pull) else { return };
         let conn = pulled.conn;
@@ -66,7 +66,8 @@ impl Lanes {
         self.pump(cx, pulls, conn);
     }
 
-    /// Nobody waits longer for what these calls brought than for what is before this; so much of it is held.
+    /// Marks the end of these calls' output in the queue: nothing but what is in front of it is waited for. Each has its
+    /// number of held bytes.
     pub(super) fn enter_over(
         &mut self,
         cx: &mut Cx<'_>,
@@ -83,7 +84,7 @@ impl Lanes {
         }
     }
 
-    /// Answers the end of a pull behind what is on its way for it.
+    /// Answers the end of a pull after the pull's queued output.
     pub(super) fn say_farewell(
         &mut self,
         cx: &mut Cx<'_>,
@@ -97,7 +98,7 @@ impl Lanes {
         self.pump(cx, pulls, to.conn);
     }
 
-    /// Hands the transport as much as keeps it busy.
+    /// Gives the transport enough to keep it busy.
     fn pump(&mut self, cx: &mut Cx<'_>, pulls: &mut Pulls, conn: ConnId) {
         loop {
             let Some(peer) = cx.peers.conns.peer(conn).filter(|peer| peer.queued() < LANE_WINDOW) else {
@@ -166,7 +167,7 @@ impl Lanes {
         self.pump(cx, pulls, conn);
     }
 
-    /// A reader says what its program has taken.
+    /// A reader reports what its program has taken.
     pub(super) fn on_taken(&mut self, cx: &mut Cx<'_>, conn: ConnId, taken: &Taken) {
         let Some(lane) = self.by_conn.get_mut(&conn) else { return };
         let mut gone = BTreeMap::new();
@@ -185,7 +186,7 @@ impl Lanes {
         }
     }
 
-    /// The peer is gone: nobody waits for it.
+    /// The peer is gone: releases the calls that wait for it.
     pub(super) fn drop_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         let Some(lane) = self.by_conn.remove(&conn) else { return };
         let queued = lane.queue.into_iter().filter_map(|parcel| match parcel {
@@ -199,7 +200,7 @@ impl Lanes {
         waiting.into_iter().for_each(|id| self.delivered(cx, id, Left::Nothing));
     }
 
-    /// One reader less that the host has to wait for.
+    /// Records that one reader of a call is done.
     pub(super) fn delivered(&mut self, cx: &mut Cx<'_>, id: CallId, left: Left) {
         let Some(delivery) = self.deliveries.get_mut(&id) else { return };
         delivery.waiting -= 1;

@@ -1,4 +1,4 @@
-//! Who pulled which streams.
+//! Pulls: which connection reads which streams.
 
 use std::collections::BTreeMap;
 
@@ -18,29 +18,29 @@ pub(super) struct Pulled {
     pub(super) by: ProcId,
     pub(super) sources: Vec<ProcId>,
     pub(super) channels: IofChannel,
-    /// The peer's own number for it; 0 for what it gets without asking.
+    /// The peer's own number for it; 0 for output that it gets without asking.
     pub(super) handle: u64,
-    /// The feed that it drinks from. None: the host was not asked.
+    /// The registration with the host that serves it. None: the host was not asked.
     pub(super) feed: Option<u64>,
     /// None: nothing may be lost, and the source waits.
     pub(super) drops: Option<Drops>,
-    /// It was told to stop; what was sent before still arrives.
+    /// It was stopped; output from before still arrives.
     pub(super) stopping: bool,
-    /// Others get what it has not taken when it dies.
+    /// Other readers get what it has not taken when it dies.
     pub(super) instead: bool,
-    /// It reads instead of others and says what it has taken: until then a piece has not been delivered.
+    /// It reads instead of others and reports what it has taken: until then a piece is not delivered.
     pub(super) tells: bool,
-    /// How it wants to have what it gets, if it does not take it as it comes.
+    /// How its output is formatted; `None`: unformatted.
     pub(super) format: Option<Box<Formatting>>,
 }
 
 impl Pulled {
-    /// Whether somebody else is to get what it has not taken.
+    /// Whether another reader gets what it has not taken.
     pub(super) fn is_owed(&self) -> bool {
         self.instead && self.drops.is_none()
     }
 
-    /// Bytes that waited have gone to the transport.
+    /// Queued bytes have gone to the transport.
     pub(super) fn left(&mut self, channel: IofChannel, bytes: usize) {
         if let Some(drops) = &mut self.drops {
             drops.left(channel, bytes);

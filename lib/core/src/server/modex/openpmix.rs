@@ -1,7 +1,7 @@
-//! The form in which servers of OpenPMIx 4.2 and 5.0 tell each other what their processes have committed.
+//! The form in which servers of OpenPMIx 4.2 and 5.0 exchange the committed values of their processes.
 //!
-//! Ours use it under hosts that may have servers of either kind. A fence's blob names ranks by their position in the list of
-//! all participants; the answer to a direct modex is nothing but key and value pairs. What 6.1 writes is read as well.
+//! Our servers use it under hosts that may have servers of either kind. A fence's blob names ranks by their position in the
+//! list of all participants; the answer to a direct modex is only key and value pairs. The form of 6.1 is read as well.
 
 use phalanx_spec::Rank;
 use phalanx_wire::codec::{DecodeError, Dialect, Reader, Release, Writer};
@@ -11,10 +11,10 @@ use phalanx_wire::{Blob, Kval, Nspace, ProcId};
 
 use crate::server::values::Values;
 
-/// Where in the list of participants each namespace begins.
+/// Where each namespace begins in the list of participants.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
-    /// In the order in which they are listed, with their sizes.
+    /// In the order of the list, with their sizes.
     spans: Vec<(Nspace, u32)>,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn decode_one(blob: &Blob) -> Result<Vec<Kval>, DecodeError> {
     Reader::new(FORMAT, blob.as_bytes()).get_rest()
 }
 
-/// How long a compressed contribution may become, in bytes.
+/// Maximum length of a decompressed contribution, in bytes.
 const LONGEST: usize = 256 << 20;
 
 #[cfg(test)]

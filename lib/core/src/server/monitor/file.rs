@@ -1,4 +1,4 @@
-//! A file whose changes are signs of life.
+//! A file that gives signs of life by its changes.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::monitor::Monitor;
@@ -13,11 +13,11 @@ pub(super) struct WatchedFile {
     access: bool,
     modify: bool,
     last: Last,
-    /// Somebody is looking at it.
+    /// A look is under way.
     is_looked_at: bool,
 }
 
-/// What it was like when it was looked at last.
+/// The result of the last look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Last {
     Never,
@@ -25,21 +25,21 @@ enum Last {
     Like(FileLook),
 }
 
-/// What a look says.
+/// The comparison with the last look.
 pub(super) enum Seen {
-    /// There is nothing to compare it with.
+    /// There was no earlier look.
     First,
     Changed,
     Same,
 }
 
 impl WatchedFile {
-    /// The files of a request, and which of their changes count. Older releases give the path with the kind of change, too.
+    /// The files of a request, and which of their changes count. Older releases put the path into the kind of change, too.
     pub(super) fn all(request: &Monitor) -> Result<Vec<WatchedFile>, Status> {
         let wants =
             |key| request.directives.find(key).is_some_and(|value| path(value).is_some() || value.is_true());
         let (size, access) = (wants(keys::MONITOR_FILE_SIZE), wants(keys::MONITOR_FILE_ACCESS));
-        // Without a word on what counts, what programs do to files that they write does.
+        // By default, modifications count.
         let modify = wants(keys::MONITOR_FILE_MODIFY) || !(size || access);
         let kinds = [keys::MONITOR_FILE_ACCESS, keys::MONITOR_FILE_MODIFY];
         let paths = match &request.what.value {
@@ -57,12 +57,12 @@ impl WatchedFile {
         &self.path
     }
 
-    /// What to look at now; nothing while somebody still does.
+    /// The path to look at now; `None` while a look is under way.
     pub(super) fn look(&mut self) -> Option<String> {
         (!std::mem::replace(&mut self.is_looked_at, true)).then(|| self.path.clone())
     }
 
-    /// A file that comes, goes to be made anew, or is replaced has changed; one that is not there has not.
+    /// A file that appears, reappears or is replaced has changed; a missing one has not.
     pub(super) fn seen(&mut self, look: Option<FileLook>) -> Seen {
         self.is_looked_at = false;
         let now = look.map_or(Last::Missing, Last::Like);

@@ -14,7 +14,7 @@ use crate::machine::{CloseReason, ConnId, Input};
 use crate::server::limits::MAX_STRANGERS;
 use crate::server::{Remote, ServerCall, ServerReturn, ToolsOf};
 
-/// Opens a connection as `uid`, sends `bytes`, and says whether it is still open.
+/// Opens a connection as `uid`, sends `bytes`, and returns whether it is still open.
 fn survives(world: &mut World, uid: u32, bytes: &[u8]) -> bool {
     let conn = world.open_as(uid);
     world.bytes(conn, bytes);
@@ -65,7 +65,7 @@ fn remote_peers_must_be_tools_that_show_the_secret() {
     let conn = world.open(None);
     world.bytes(conn, &tool(Some("open sesame")).encode());
     assert!(!world.closed.contains(&conn));
-    // The host hears of the owner, and not of the secret.
+    // The host gets the owner's uid, and not the secret.
     let (_, op) = world.take_upcall();
     let claims = Some(proc("visitor", 0));
     let HostOp::ToolConnected(ToolRequest { uid, claims: claimed, info, .. }) = op else { panic!("{op:?}") };
@@ -146,7 +146,7 @@ fn the_host_has_the_last_word_and_may_take_its_time() {
     let mut world = World::with_job(1, 1);
     world.obliging = false;
     let conn = world.open_as(UID);
-    // What is sent too early is kept until the host has decided.
+    // Bytes that are sent too early are kept until the host has decided.
     let mut bytes = hello(&proc("job", 0)).encode();
     bytes.extend(encode_frame(0, 101, &Request::JobData.encode(v41())));
     world.bytes(conn, &bytes);

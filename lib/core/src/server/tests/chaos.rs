@@ -1,5 +1,5 @@
-//! Any interleaving of clients that commit, get, meet, leave and die, and of a host that answers when it pleases: nobody is
-//! answered twice, nobody waits for ever, nothing stays behind.
+//! Random interleavings of clients that commit, get, meet, leave and die, and of a host that answers at any time: each
+//! request is answered once, none waits for ever, no state is left over.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Chaos {
     world: World,
     conns: [Option<ConnId>; LOCAL as usize],
-    /// Requests that must be answered one day, if their connection lives.
+    /// Requests that must be answered eventually, if their connection lives.
     asked: Vec<(ConnId, u32)>,
     calls: Vec<crate::machine::CallId>,
 }
@@ -179,7 +179,7 @@ impl Chaos {
         }
     }
 
-    /// Everybody leaves, the host answers everything: now nobody may wait.
+    /// All ranks leave and the host answers everything: now no request may wait.
     fn end(mut self) {
         while let Some((id, op)) = self.world.asked.pop() {
             self.answer(id, &op, true);
@@ -201,7 +201,7 @@ impl Chaos {
         assert!(self.world.server.upcalls.is_empty());
     }
 
-    /// Nobody dies: whoever asks is answered.
+    /// No rank dies: every request is answered.
     fn settle(mut self) {
         for _ in 0..100 {
             while let Some((id, op)) = self.world.asked.pop() {

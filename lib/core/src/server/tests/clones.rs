@@ -76,7 +76,7 @@ fn broken_connection_after_a_clones_finalize_is_no_loss() {
     world.close(parent);
     world.close(child);
     assert_eq!(world.history, [connected(), finalized(true), finalized(false)]);
-    // What was before counts no longer.
+    // The earlier connections do not count any more.
     let again = world.connect(0);
     world.close(again);
     assert_eq!(world.history.last(), Some(&lost()));
@@ -144,7 +144,7 @@ fn unread_bytes_are_bounded_for_all_together() {
     }
     let tags: Vec<u32> = [one, two, other].iter().map(|conn| world.send(*conn, &Request::JobData)).collect();
     assert!(!tags.iter().zip([one, two, other]).any(|(tag, conn)| world.has_reply(conn, *tag)));
-    // One of them reads: what is long is left out while the other has more than both may have.
+    // One of them reads: long answers are left out while the other has more than both may have.
     world.input(Input::Writable { conn: two, queued: MAX_QUEUED });
     world.input(Input::Writable { conn: one, queued: 0 });
     world.input(Input::Writable { conn: other, queued: 0 });
@@ -262,7 +262,7 @@ fn a_rank_has_one_set_of_values_and_answers_go_to_who_asked() {
     world.ask_status(other, &Request::Commit(global("answer", 42u32)));
     assert_eq!(world.value(parent, tag, "answer"), Some(Value::from(42u32)));
     assert_eq!(world.client(child).replies.len(), 1, "to its commit");
-    // A get that waits ends with its own connection alone.
+    // Closing a connection ends only its own waiting get.
     let (one, two) = (world.connect(0), world.connect(0));
     let wanted = get(&proc("job", 1), "late", vec![Info::new(keys::TIMEOUT, 60u32)]);
     world.send(one, &wanted);
@@ -298,7 +298,7 @@ fn all_clones_participate_where_a_call_says_so() {
     for (conn, tag) in [(child, first), (parent, second), (other, theirs)] {
         assert_eq!(world.status(conn, tag), Status::SUCCESS);
     }
-    // One that ends is not waited for, in whichever way.
+    // A connection that ends is not waited for, whether it closes or finalizes.
     for end in [World::close, |world: &mut World, conn| {
         world.ask_status(conn, &Request::Finalize);
     }] {
@@ -358,7 +358,7 @@ fn an_event_reaches_all_connections_but_the_one_that_raised_it() {
     assert_eq!(world.ask_status(both[1], &notify), Status::SUCCESS);
     let heard = |world: &World, conn: ConnId| world.client(conn).events.len();
     assert_eq!(both.map(|conn| heard(&world, conn)), [1, 0]);
-    // Who comes later is told, too; also when the one that raised it has gone.
+    // Later connections get the event, too, even after the raising connection has gone.
     let late = world.connect(0);
     world.ask_status(late, &register);
     world.close(both[0]);

@@ -1,4 +1,4 @@
-//! Files of what fences have collected: when they are written, what they hold, who hears of them, when they go.
+//! Files of collected data: when they are written, what they hold, which clients get their names, when they are removed.
 
 use phalanx_spec::{Rank, Scope, Status};
 use phalanx_wire::cmd::commit::Commit;
@@ -19,7 +19,7 @@ fn writing() -> ServerConfig {
     ServerConfig { collections: Some(BEGINNING.to_owned()), ..config() }
 }
 
-/// A job of that shape, at a server that writes files.
+/// A job of that shape, with a server that writes files.
 fn world(nodes: u32, per_node: u32) -> World {
     let mut world = World::configured(writing());
     world.call(ServerCall::DeregisterNspace(ns("job")));
@@ -27,7 +27,7 @@ fn world(nodes: u32, per_node: u32) -> World {
     world
 }
 
-/// A client of ours.
+/// One of our clients.
 fn reader(world: &mut World, proc: &ProcId) -> ConnId {
     let conn = world.open_as(UID);
     let info = vec![Info::new(COLLECTED, true)];
@@ -43,7 +43,7 @@ fn commit(world: &mut World, conn: ConnId, name: &str, n: u32) {
     assert_eq!(world.ask_status(conn, &Request::Commit(global(name, n))), Status::SUCCESS);
 }
 
-/// A fence of all these; what the first of them is told.
+/// A fence of all these; returns the files named to the first of them.
 fn meet(world: &mut World, all: &[ConnId], procs: Vec<ProcId>, info: Vec<Info>) -> Vec<Collected> {
     let tags: Vec<u32> =
         all.iter().map(|conn| world.send(*conn, &fence(procs.clone(), info.clone()))).collect();
@@ -56,7 +56,7 @@ fn named(world: &World, conn: ConnId, tag: u32) -> Vec<Collected> {
     reply.collected
 }
 
-/// Keys of a rank where it was named, and numbers.
+/// Keys and numeric values of a rank in the named file.
 fn values(world: &World, named: &Collected, rank: u32) -> Option<Vec<(String, u32)>> {
     let file = world.files[named.file.as_str().unwrap()].as_slice();
     let collection = Collection::open(file, named.at, &named.nspace).unwrap();
@@ -153,7 +153,7 @@ fn each_job_of_a_fence_has_its_file_which_goes_with_it() {
     assert!(world.files.is_empty());
 }
 
-/// What other nodes said is in it, and each rank as neighbours see it.
+/// It holds what other nodes contributed, and each rank's values as processes of this node see them.
 #[test]
 fn the_file_holds_what_this_node_may_see() {
     let mut world = world(2, 2);

@@ -18,7 +18,7 @@ fn everybody(world: &mut World, n: u32) -> Vec<ConnId> {
     (0..n).map(|rank| world.connect(rank)).collect()
 }
 
-/// The group `g` of all ranks, of whom the host says that they are these members.
+/// The group `g` of all ranks, for which the host returns these members.
 fn formed_group(world: &mut World, n: u32, members: Vec<ProcId>) -> Vec<ConnId> {
     let ranks = everybody(world, n);
     let construct = Request::GroupConstruct(Construct { id: "g".into(), procs: all(), info: Vec::new() });
@@ -95,7 +95,7 @@ fn fence_across_nodes_exchanges_commits() {
     assert_eq!((procs, info), (all(), collect()));
     assert!(!world.has_reply(ranks[0], first), "the host decides");
 
-    // The other node is the mirror image of this one.
+    // The other node mirrors this one.
     let mut other = World::new();
     let mut info = job("job", 2, 2);
     info.here = Some(1);
@@ -189,7 +189,7 @@ fn one_that_finalized_is_waited_for_until_it_has_ended() {
     world.close(ranks[1]);
     let tag = world.send(ranks[0], &fence(all(), Vec::new()));
     assert!(!world.has_reply(ranks[0], tag));
-    // It may begin anew.
+    // The rank may reconnect.
     let again = world.connect(1);
     assert_eq!(world.ask_status(again, &fence(all(), Vec::new())), Status::SUCCESS);
     world.ask_status(again, &Request::Finalize);
@@ -207,7 +207,7 @@ fn time_runs_out_for_all_at_once_and_for_those_who_come_later() {
     world.advance(Duration::from_secs(2));
     assert_eq!(world.status(ranks[0], long), Status::ERR_TIMEOUT);
     assert_eq!(world.status(ranks[1], short), Status::ERR_TIMEOUT);
-    // Whoever goes on meanwhile opens the next fence, and does not meet the late one in it.
+    // A rank that goes on meanwhile opens the next fence, and does not meet the late one in it.
     let next = world.send(ranks[0], &fence(all(), Vec::new()));
     assert_eq!(world.ask_status(ranks[2], &fence(all(), Vec::new())), Status::ERR_TIMEOUT);
     world.send(ranks[1], &fence(all(), Vec::new()));
@@ -215,7 +215,7 @@ fn time_runs_out_for_all_at_once_and_for_those_who_come_later() {
     assert_eq!(world.status(ranks[0], next), Status::SUCCESS);
 }
 
-/// A host that cannot end what it has been asked for leaves that to the server.
+/// If the host cannot end a collective that timed out, the server does.
 #[test]
 fn the_hosts_time_may_run_out_here() {
     let mut world = World::with_job(2, 1);
@@ -232,7 +232,7 @@ fn the_hosts_time_may_run_out_here() {
     assert!(world.asked.is_empty() && world.server.explain().is_empty());
 }
 
-/// All have the host's outcome, which may be another one meanwhile.
+/// All ranks get the host's outcome, even if it is no longer a timeout.
 #[test]
 fn the_host_may_end_in_time_what_it_was_asked_for() {
     for outcome in [Err(Status::ERR_TIMEOUT), Ok(Blob::default())] {
@@ -261,7 +261,7 @@ fn what_has_failed_elsewhere_fails_for_those_who_wait_and_come() {
     let fails = ServerCall::FailCollective { kind, id: String::new(), procs, status };
     assert_eq!(world.call(fails), ServerReturn::Done(Status::SUCCESS));
     assert_eq!(world.status(ranks[0], waits), Status::ERR_TIMEOUT);
-    // The host counts it.
+    // The host counts the failed fence.
     let (id, op) = world.take_upcall();
     assert!(
         matches!(op, HostOp::Fence(FenceRequest { info, .. }) if info.find(keys::LOCAL_COLLECTIVE_STATUS).is_some())
@@ -281,7 +281,7 @@ fn unknown_directive_takes_a_local_fence_to_the_host() {
     assert_eq!(world.status(a, tag), Status::ERR_NOT_SUPPORTED);
 }
 
-/// Slurm's plugin takes a second call for a double contribution to the first.
+/// Slurm's plugin takes a second call for a duplicate contribution to the first.
 #[test]
 fn the_host_is_asked_for_one_meeting_of_a_set_at_a_time() {
     let mut world = World::with_job(2, 1);
@@ -391,7 +391,7 @@ fn groups_are_formed_in_the_layout_of_each_release() {
         let told = world.client(*conn).dialect.release.major >= 5;
         assert_eq!(reply.members, if told { members.clone() } else { Vec::new() });
     }
-    // The oldest names only the group; all the same it is one destruct.
+    // The oldest client names only the group; it is one destruct all the same.
     let destruct =
         |procs: Vec<ProcId>| Request::GroupDestruct(Destruct { id: "g".into(), procs, info: Vec::new() });
     let tags: Vec<u32> = ranks.iter().map(|conn| world.send(*conn, &destruct(members.clone()))).collect();
@@ -461,7 +461,7 @@ fn member_that_leaves_a_group_leaves_the_others_in() {
     let leave = Request::GroupLeave(Leave { id: "g".into(), info: Vec::new() });
     assert_eq!(world.ask_status(ranks[1], &leave), Status::SUCCESS);
     assert_eq!(world.ask_status(ranks[1], &leave), Status::ERR_NOT_FOUND);
-    // 4.2 names the group alone: who is left ends it.
+    // 4.2 names the group alone: the remaining members end it.
     let destruct = Destruct { id: "g".into(), procs: Vec::new(), info: Vec::new() };
     for conn in [ranks[0], ranks[2]] {
         world.send(conn, &Request::GroupDestruct(destruct.clone()));

@@ -111,7 +111,7 @@ fn registration_may_name_affected_processes() {
     let several = vec![Info::new(keys::EVENT_AFFECTED_PROCS, procs(&[proc("x", 1), proc("child", 0)]))];
     world.ask_status(a, &notify(Range::LOCAL, several));
     assert_eq!(heard(&world, b), 2);
-    // A second registration of the same code widens the first, and brings what was missed.
+    // A second registration of the same code widens the first, and brings the missed events.
     world.ask_status(b, &register(&[CODE], Vec::new()));
     assert_eq!(heard(&world, b), 3);
     world.ask_status(a, &affecting(proc("job", 0)));
@@ -194,7 +194,7 @@ fn recent_events_follow_the_answer_to_a_registration() {
     let data = world.send(b, &Request::JobData);
     let tag = world.send(b, &register(&[CODE], Vec::new()));
     assert_eq!(world.client(b).order, [data, tag, 0]);
-    // It is not told again, nor is the source.
+    // No peer gets it again, and the source does not get it.
     world.ask_status(b, &register(&[Status(-1)], Vec::new()));
     world.ask_status(b, &register(&[], Vec::new()));
     world.ask_status(a, &register(&[CODE], Vec::new()));
@@ -276,7 +276,7 @@ fn what_happens_again_is_no_repetition() {
     let mut world = World::with_job(1, 2);
     let a = world.connect(0);
     world.ask_status(a, &register(&[CODE], Vec::new()));
-    // Two ranks at one time, one of them once more; all of it in the name of their job, and each told twice.
+    // Two ranks at one time, then one of them again; all in the name of their job, and each announced twice.
     for (number, rank) in [(1, 4), (1, 5), (2, 4), (1, 4), (1, 5), (2, 4)] {
         let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc("job", rank))];
         let source = ProcId::all(&ns("job"));
@@ -301,16 +301,16 @@ fn a_late_announcement_obeys_the_rule_of_its_time() {
     }
     let named = vec![Info::new(keys::EVENT_AFFECTED_PROC, ended.clone())];
     world.ask_status(naming, &register(&[CODE], named.clone()));
-    // It happened when only the first two were there; it is told once, however often it is announced.
+    // It happened when only the first two were connected; each gets it once, however often it is announced.
     for _ in 0..2 {
         world.call(announce_late(ended.clone(), &["job"], 5));
     }
     assert_eq!([early, late, naming, stranger].map(|conn| heard(&world, conn)), [1, 0, 1, 0]);
-    // Who names it later still is told from what is kept.
+    // A later registration that names it gets the kept event.
     let last = world.connect(3);
     world.ask_status(last, &register(&[CODE], named));
     assert_eq!(heard(&world, last), 1);
-    // What is too old is not told at all.
+    // An event that is too old is not delivered.
     let older = ProcId::all(&ns("older"));
     world.call(announce_late(older.clone(), &["job"], 1000));
     assert_eq!(heard(&world, early), 1);
@@ -369,7 +369,7 @@ fn late_listeners_hear_events_in_the_order_of_their_time() {
     let named = || vec![Info::new(keys::EVENT_AFFECTED_PROC, ProcId::all(&ns("gone")))];
     let (early, a, b) = (world.connect(0), world.connect(1), world.connect(2));
     let codes = |world: &World, conn| world.client(conn).events.iter().map(|e| e.code).collect::<Vec<_>>();
-    // Only the end of the job is of interest here when it all happens, at one moment.
+    // When it all happens, at one moment, only the end of the job is wanted here.
     world.ask_status(early, &register(&[end], named()));
     world.call(announce_as(end, 7, None));
     world.obliging = false;
@@ -383,7 +383,7 @@ fn late_listeners_hear_events_in_the_order_of_their_time() {
     assert_eq!([a, b].map(|conn| codes(&world, conn)), [[], []]);
     asked.into_iter().for_each(|upcall| world.answer(upcall, HostReply::Done(Status::SUCCESS)));
     assert_eq!([early, a, b].map(|conn| codes(&world, conn)), [vec![end], vec![CODE, end], vec![CODE, end]]);
-    // The same is known when the job has been forgotten.
+    // The same holds after the job has been forgotten.
     world.obliging = true;
     world.call(ServerCall::DeregisterNspace(ns("gone")));
     world.close(b);
@@ -396,7 +396,7 @@ fn late_listeners_hear_events_in_the_order_of_their_time() {
 fn each_registration_that_names_a_job_hears_its_past_once() {
     let mut world = World::with_job(1, 3);
     let [a, b, c] = [0, 1, 2].map(|rank| world.connect(rank));
-    // The code is known to the host when somebody names a job that ended before.
+    // The host knows the code already when a registration names a job that ended before.
     world.ask_status(a, &register(&[CODE], Vec::new()));
     world.obliging = false;
     let gone = || ProcId::all(&ns("gone"));

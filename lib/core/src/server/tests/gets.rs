@@ -68,7 +68,7 @@ fn qualified_values_of_reserved_keys_are_there_or_nowhere() {
     let (a, b) = (world.connect(0), world.connect(1));
     let far = proc("job", 2);
     let color = || Info { key: key("color"), flags: InfoFlags::QUALIFIER, value: 1_u32.into() };
-    // Nobody waits for the first commit.
+    // This get does not wait for the first commit.
     assert_eq!(world.ask_status(b, &get(&proc("job", 0), name, vec![color()])), Status::ERR_NOT_FOUND);
     let call = ServerCall::DirectModex { proc: proc("job", 0), key: Some(key(name)) };
     assert_eq!(world.call(call.clone()), ServerReturn::Modex(Err(Status::ERR_NOT_FOUND)));
@@ -77,7 +77,7 @@ fn qualified_values_of_reserved_keys_are_there_or_nowhere() {
     let commit = Commit { buckets: vec![(Scope::REMOTE, vec![value])] };
     assert_eq!(world.ask_status(a, &Request::Commit(commit)), Status::SUCCESS);
     assert!(matches!(world.call(call), ServerReturn::Modex(Ok(_))));
-    // Clients ask so for reserved keys.
+    // Clients ask like this for reserved keys.
     let at_once = vec![color(), Info::new(keys::IMMEDIATE, true)];
     let tag = world.send(b, &get(&far, name, at_once.clone()));
     let (id, op) = world.take_upcall();
@@ -95,7 +95,7 @@ fn pids_of_local_ranks_are_known_while_their_job_is() {
         let tag = world.send(a, &get(&proc("job", rank), keys::PROC_PID, Vec::new()));
         world.value(a, tag, keys::PROC_PID)
     };
-    // As the kernel says, until the host does.
+    // The kernel's pid, until the host gives one.
     assert_eq!([0, 1].map(|rank| pid(&mut world, rank)), [Some(Value::Pid(1)), None]);
     world.call(ServerCall::Started { nspace: ns("job"), pids: vec![(Rank(0), 70), (Rank(1), 71)] });
     world.call(ServerCall::DeregisterClient(proc("job", 1)));
@@ -119,13 +119,13 @@ fn values_committed_by_a_peer_are_there_at_once() {
     // Its own values, too.
     let tag = world.send(a, &get(&proc("job", 0), "y", Vec::new()));
     assert_eq!(world.value(a, tag, "y"), Some("2".into()));
-    // A later value takes the place of the earlier one.
+    // A later value replaces the earlier one.
     put(&mut world, a, Scope::GLOBAL, "x", "3");
     let tag = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
     assert_eq!(world.value(b, tag, "x"), Some("3".into()));
 }
 
-/// Who owns the values in the answer to a get of `x`.
+/// The owners of the values in the answer to a get of `x`.
 fn owners(world: &mut World, conn: ConnId, rank: u32) -> Vec<u32> {
     let reply: Reply = world.ask(conn, &get(&proc("job", rank), "x", Vec::new()));
     assert_eq!(reply.status, Status::SUCCESS);
@@ -140,14 +140,14 @@ fn sequential_gets_are_answered_ahead() {
     for conn in &conns[..19] {
         put(&mut world, *conn, Scope::GLOBAL, "x", "1");
     }
-    // Rank 4 leaves itself out.
+    // Rank 4 skips itself.
     let me = conns[4];
     assert_eq!(owners(&mut world, me, 0), [0], "nobody knows what it wants next");
     assert_eq!(owners(&mut world, me, 1), [1, 2]);
     assert_eq!(owners(&mut world, me, 3), [3, 5, 6, 7]);
     assert_eq!(owners(&mut world, me, 8), [8, 9, 10, 11, 12, 13, 14, 15]);
     assert_eq!(owners(&mut world, me, 16), [16, 17, 18], "rank 19 has not committed");
-    // Whoever does not go in order gets what it asks for.
+    // A client that does not go in order gets only what it asks for.
     assert_eq!(owners(&mut world, me, 2), [2]);
     assert_eq!(owners(&mut world, me, 7), [7]);
     assert_eq!(owners(&mut world, me, 8), [8, 9]);
@@ -166,7 +166,7 @@ fn nothing_is_told_ahead_across_another_request() {
     }
     assert_eq!(owners(&mut world, conns[0], 2), [2]);
     assert_eq!(owners(&mut world, conns[0], 3), [3]);
-    // What others do changes nothing.
+    // Requests of other clients change nothing.
     assert_eq!(owners(&mut world, conns[3], 0), [0]);
     put(&mut world, conns[2], Scope::GLOBAL, "x", "2");
     assert_eq!(owners(&mut world, conns[3], 1), [1, 2]);
@@ -204,10 +204,10 @@ fn a_get_waits_for_the_first_commit_and_for_no_longer() {
     assert_eq!((&*why[0].asked_by, &*why[0].missing), (&[proc("job", 1)][..], &[proc("job", 0)][..]));
     put(&mut world, a, Scope::GLOBAL, "x", "1");
     assert_eq!(world.value(b, waiting, "x"), Some("1".into()));
-    // A key that the first commit lacks may still come, but not for ever.
+    // A key that the first commit lacks may still arrive, but not for ever.
     assert!(!world.has_reply(c, other));
     world.advance(Duration::from_secs(3));
-    // Others of that client may wait for what is there.
+    // Other gets of that client may wait for these values.
     let reply: Reply = world.reply(c, other);
     let values = vec![Kval { key: key("x"), value: "1".into() }];
     assert_eq!(
@@ -220,7 +220,7 @@ fn a_get_waits_for_the_first_commit_and_for_no_longer() {
     assert_eq!(world.status(c, again), Status::ERR_NOT_FOUND, "there is nothing new");
 }
 
-/// The keys that an answer brings, and its status.
+/// The status of an answer and the keys in it.
 fn brought(world: &World, conn: ConnId, tag: u32) -> (Status, Vec<String>) {
     let reply: Reply = world.reply(conn, tag);
     let keys = reply.data.iter().flat_map(|owner| &owner.values).map(|kval| kval.key.as_str().to_owned());
@@ -281,7 +281,7 @@ fn a_get_ends_with_its_time() {
     put_later(&mut world);
 }
 
-/// A commit after the time is nobody's answer.
+/// Commits after the time is up: no get is left to answer.
 fn put_later(world: &mut World) {
     let a = world.connect(0);
     put(world, a, Scope::GLOBAL, "x", "1");
@@ -357,7 +357,7 @@ fn remote_values_are_fetched_once_for_all_waiters() {
     world.answer_modex(id, modex(&far, "x", "9"));
     assert_eq!(world.value(a, first, "x"), Some("9".into()));
     assert_eq!(world.value(b, second, "x"), Some("9".into()));
-    // It is kept; a refresh asks anew; immediate does not ask.
+    // The value is kept; a refresh asks anew; immediate does not ask.
     let third = world.send(b, &get(&far, "x", Vec::new()));
     assert_eq!(world.value(b, third, "x"), Some("9".into()));
     let immediate = get(&far, "z", vec![Info::new(keys::IMMEDIATE, true)]);
@@ -386,7 +386,7 @@ fn values_of_a_rank_that_is_started_again_are_fetched_anew() {
     let (id, _) = world.take_upcall();
     world.answer_modex(id, modex(&far, "x", "new"));
     assert_eq!(world.value(a, second, "x"), Some("new".into()));
-    // One that runs here has not been started again yet.
+    // A local rank that has not ended keeps its values.
     put(&mut world, a, Scope::GLOBAL, "y", "mine");
     assert_eq!(forget(&mut world, &[0]), ServerReturn::Done(Status::SUCCESS));
     let call = ServerCall::DirectModex { proc: proc("job", 0), key: Some(key("y")) };
@@ -414,7 +414,7 @@ fn who_waits_for_another_key_does_not_wait_for_the_first() {
     assert!(!world.has_reply(a, first) && !world.has_reply(b, third));
     world.answer_modex(of_x, modex(&far, "y", "1"));
     assert_eq!(world.status(a, first), Status::ERR_NOT_FOUND);
-    // It had not been asked for when the answer was on its way.
+    // The third get was sent after the search for `x` had begun.
     let (id, _) = world.take_upcall();
     world.answer_modex(id, modex(&far, "x", "2"));
     assert_eq!(world.value(b, third, "x"), Some("2".into()));
@@ -441,7 +441,7 @@ fn each_who_waits_for_a_far_rank_has_a_limit_of_its_own() {
     assert_eq!(world.status(a, short), Status::ERR_TIMEOUT);
     world.answer(id, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
     assert!(!world.has_reply(b, long) && !world.has_reply(b, none));
-    // It has committed others, and its server has waited for this one.
+    // The rank has committed other keys, and its server has waited for this one.
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Modex(Err(Status::ERR_PARTIAL_SUCCESS)));
     assert_eq!(world.status(b, none), Status::ERR_NOT_FOUND);
@@ -451,7 +451,7 @@ fn each_who_waits_for_a_far_rank_has_a_limit_of_its_own() {
     assert_eq!(world.value(b, long, "x"), Some("late".into()));
 }
 
-/// Otherwise all that it has put would be lost in silence.
+/// Otherwise all its values would be lost silently.
 #[test]
 fn a_commit_that_cannot_be_read_is_an_error_for_all() {
     let mut world = World::with_job(2, 2);
@@ -536,7 +536,7 @@ fn job_level_values_are_there_or_are_not() {
     assert_eq!(of_array(session, keys::ALLOCATED_NODELIST), "node0,spare".into());
     let reply: Reply = world.ask(a, &get(&all, keys::LOCAL_PEERS, Vec::new()));
     assert_eq!(of_array(array(&reply, keys::NODE_INFO_ARRAY), keys::LOCAL_PEERS), "0,1".into());
-    // All ranks together are on no node.
+    // Rank WILDCARD has no node.
     assert_eq!(world.ask_status(a, &get(&all, keys::NODEID, Vec::new())), Status::ERR_NOT_FOUND);
     let everything =
         Request::Get(Get { nspace: ns("job"), rank: Rank::WILDCARD, info: Vec::new(), key: None });
@@ -714,21 +714,21 @@ fn answers_fit_the_messages_that_release_6_takes() {
     for name in ["k0", "k1", "k2", "k3"] {
         commit(&mut world, puts, name, 10);
     }
-    // It is told as much as it can take, and first of all what it asks for.
+    // The client gets as much as it can take, the requested value first.
     for name in ["k3", "k2", "k1", "k0"] {
         let tag = world.send(asks, &of_0(name));
         assert!(world.client(asks).replies[&tag].len() <= 32 * MIB);
         assert!(world.value(asks, tag, name).is_some());
         world.input(Input::Writable { conn: asks, queued: 0 });
     }
-    // So is one that has waited.
+    // The same holds for a get that has waited.
     let waits = world.connect_as(&proc("job", 2), dialect(6, 1, 0));
     let tag = world.send(waits, &of_0("last"));
     assert!(!world.has_reply(waits, tag));
     commit(&mut world, puts, "last", 1);
     assert!(world.client(waits).replies[&tag].len() <= 32 * MIB);
     assert!(world.value(waits, tag, "last").is_some());
-    // A value that is too long alone cannot be told, but to others.
+    // A value that is too long alone can be sent only to other releases.
     commit(&mut world, puts, "long", 33);
     assert_eq!(world.ask_status(asks, &of_0("long")), Status::ERR_OUT_OF_RESOURCE);
     let other = world.connect(0);

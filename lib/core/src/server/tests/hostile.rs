@@ -108,7 +108,7 @@ fn peer_that_does_not_read_is_given_up_alone() {
     let cut_off = Some(format!("it does not read: more than {MAX_QUEUED} bytes wait for it"));
     assert!(world.history.contains(&HostOp::ClientLost(ClientLost { proc: proc("job", 1), cut_off })));
     assert_eq!(world.ask_status(a, &Request::Finalize), Status::SUCCESS);
-    // One that catches up in time is kept.
+    // A peer that catches up in time is kept.
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     world.input(Input::Writable { conn: a, queued: MAX_QUEUED + 1 });
@@ -129,7 +129,7 @@ fn requests_wait_while_answers_are_not_read() {
     let wanted = get(&proc("job", 0), "x", Vec::new());
     let mut tags = vec![early, second];
     tags.extend((0..100).map(|_| world.send(b, &wanted)));
-    // Those that waited for the commit as well as those that were sent later.
+    // The gets that waited for the commit, and those that were sent later.
     for answered in 1..=tags.len() {
         let has = |tag: &&u32| world.has_reply(b, **tag);
         assert_eq!(tags.iter().filter(has).count(), answered, "each answer is full");

@@ -1,4 +1,4 @@
-//! Pulled output: to whom it goes, when the host may send more, and what is lost where losing is allowed.
+//! Pulled output: which readers get it, when the host may send more, and what a lossy reader loses.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn to_all(data: &[u8]) -> ServerCall {
 const DONE: ServerReturn = ServerReturn::Done(Status::SUCCESS);
 const NOBODY: ServerReturn = ServerReturn::Done(Status::ERR_NOT_FOUND);
 
-/// Pulls, with a host that agrees. Returns the server's number.
+/// Pulls, with a host that accepts. Returns the server's number.
 fn accepted(world: &mut World, conn: ConnId, request: &Request) -> u64 {
     let tag = world.send(conn, request);
     let (id, op) = world.take_upcall();
@@ -102,7 +102,7 @@ fn output_goes_only_to_current_pulls() {
     assert_eq!(world.call(to_all(b"late")), NOBODY);
     assert_eq!(received(&world, a).last().map(|o| o.data.clone()), Some(b"rest"[..].into()));
 
-    // A refused pull leaves nothing; one whose owner goes is ended with the host.
+    // A refused pull leaves nothing behind; a pull whose connection closes is ended with the host.
     let tag = world.send(b, &pull(1));
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
@@ -128,14 +128,14 @@ fn a_pull_within_an_earlier_one_is_served_without_the_host() {
     assert!(is_done(&mut world, id));
     assert_eq!((received(&world, a).len(), received(&world, b).len()), (1, 1));
 
-    // Another mode, or what was written before, is the host's business.
+    // Another mode, or earlier output, has to come from the host.
     let copy = vec![Info::new(keys::IOF_COPY, true)];
     let copied = accepted(&mut world, b, &pull_of(vec![proc("child", 0)], copy, 3));
     assert_ne!(copied, whole);
     let backlog = vec![Info::new(keys::IOF_CACHE_SIZE, 1024u32)];
     accepted(&mut world, b, &pull_of(vec![proc("child", 0)], backlog, 4));
 
-    // The first goes; the host must go on for the second, until that goes, too.
+    // The first pull ends; the host must continue for the second, until that ends, too.
     assert_eq!(world.ask_status(a, &stop(whole)), Status::SUCCESS);
     assert_eq!(world.try_call(output(OutputTo::Pull(whole), IofChannel::STDOUT, b"one")).1, None);
     assert_eq!((received(&world, a).len(), received(&world, b).len()), (1, 2));
@@ -163,7 +163,7 @@ fn host_waits_only_for_living_readers() {
     let _within: PullReply = world.ask(b, &pull(2));
     let piece = vec![7; 100_000];
     let ids: Vec<CallId> = (0..10).map(|_| world.try_call(to_all(&piece)).0).collect();
-    // Only so much is with each transport; the rest is shared.
+    // Each transport holds only this many; the rest is shared.
     assert_eq!((received(&world, a).len(), received(&world, b).len()), (2, 2));
     for _ in 0..10 {
         drained(&mut world, a);
@@ -173,7 +173,7 @@ fn host_waits_only_for_living_readers() {
     world.close(b);
     assert!(ids.into_iter().all(|id| is_done(&mut world, id)));
 
-    // What reached nobody at all, the host hears of.
+    // The host learns that output reached no reader.
     let id = world.try_call(to_all(&piece)).0;
     world.close(a);
     assert_eq!(world.returns.remove(&id), Some(NOBODY));
@@ -234,7 +234,7 @@ fn output_that_a_dead_reader_had_not_taken_is_not_lost() {
     assert_eq!(pieces, [1, 2, 3, 4]);
     take(&mut world, a, &[(1, 1), (3, 3)]);
     assert!(is_done(&mut world, ids[0]) && is_done(&mut world, ids[2]));
-    // Nonsense is ignored.
+    // Invalid reports are ignored.
     take(&mut world, a, &[(9, 5), (77, u64::MAX), (0, 1)]);
     world.input(Input::Bytes { conn: a, data: &encode_frame(0, TAG_IOF, b"?") });
     assert!(world.returns.is_empty());
@@ -242,7 +242,8 @@ fn output_that_a_dead_reader_had_not_taken_is_not_lost() {
     assert_eq!(world.returns.remove(&ids[1]), Some(NOBODY));
     assert_eq!(world.returns.remove(&ids[3]), Some(NOBODY));
 
-    // Nobody waits for what the reader of a copy has not taken: it may be stopped, and its job is to end all the same.
+    // What the reader of a copy has not taken is not waited for: the reader may be stopped, and its job must end all the
+    // same.
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let wishes = vec![Info::new(TELLS_TAKEN, true), Info::new(keys::IOF_COPY, true)];
@@ -267,10 +268,10 @@ fn held_beginning_of_a_line_is_not_counted_as_taken() {
     assert!(is_done(&mut world, first) && is_done(&mut world, second));
     assert_eq!(text(&received(&world, a)), ["one\n", "two!\n"].map(|l| format!("[child,0]<stdout>: {l}")));
     world.returns.clear();
-    // What is longer than its process may have on the way is not waited for, but known.
+    // Bytes beyond the limit for one stream are not waited for, but are reported as held.
     let long: Vec<CallId> = (0..4).map(|_| world.try_call(to_all(&[b'x'; 5_000])).0).collect();
     assert_eq!(std::mem::take(&mut world.returns), [(long[0], ServerReturn::Held(5_000))].into());
-    // Whoever ends the pull waits for no line.
+    // Stopping the pull ends the wait for the end of a line.
     let end = world.send(a, &stop(handle));
     let held = [10_000, 15_000, 20_000].map(ServerReturn::Held);
     assert_eq!(world.returns, long[1..].iter().copied().zip(held).collect());
@@ -298,7 +299,7 @@ fn a_reader_gets_its_output_in_the_form_that_it_asked_for() {
     assert_eq!(text(&received(&world, a)), ["[child,0]<stdout>: one\n"]);
     assert_eq!(text(&received(&world, b)), ["one\ntw"], "who asks for nothing gets it as it came");
 
-    // What is held for a moment keeps nobody waiting, and leaves when it has been quiet. Another reader has all of it.
+    // Output that is held for a moment delays nothing, and leaves after a quiet time. Another reader has all of it.
     world.advance(Duration::from_secs(1));
     drained(&mut world, a);
     assert_eq!(text(&received(&world, a))[1..], ["[child,0]<stdout>: tw"]);
@@ -308,7 +309,7 @@ fn a_reader_gets_its_output_in_the_form_that_it_asked_for() {
     drained(&mut world, b);
     assert!(is_done(&mut world, id));
 
-    // The end of the pull lets go of the rest, before it is answered.
+    // The end of the pull releases the rest, before it is answered.
     let end = world.send(a, &stop(handle));
     drained(&mut world, a);
     assert_eq!(world.status(a, end), Status::SUCCESS);
@@ -340,7 +341,7 @@ fn output_held_for_an_idle_reader_is_bounded() {
     for _ in 0..20 {
         let (id, early) = world.try_call(to_all(&[b'x'; 50_000]));
         open.extend(early.is_none().then_some(id));
-        // It becomes a prompt, and is queued without anybody's having waited for it.
+        // It becomes a prompt, and is queued without having been waited for.
         world.advance(Duration::from_secs(1));
     }
     let waiting = open.iter().filter(|id| !world.returns.contains_key(id)).count();
@@ -368,7 +369,7 @@ fn form_of_job_overrides_server_and_reader_overrides_both() {
     world.try_call(to_all(b"line\n"));
     assert_eq!(text(&received(&world, a)), ["0: line\n"]);
 
-    // Whoever does it itself is not helped, but told what others have said; files of the job are the host's business.
+    // A reader that formats the output itself gets it unformatted, with the style; the job's files are up to the host.
     let itself = vec![tag(), Info::new(DRESSED, true), Info::new(keys::IOF_COPY, true)];
     let sent = world.send(a, &pull_of(vec![proc("child", 0)], itself, 2));
     let (id, _) = world.take_upcall();
@@ -398,7 +399,7 @@ fn the_end_of_a_stream_comes_behind_what_was_held_of_it() {
     assert!(is_done(&mut world, id));
     assert_eq!(text(&received(&world, a)), ["few", ""]);
 
-    // The reader of a copy has nothing that anybody else lacks.
+    // The reader of a copy has nothing that other readers lack.
     let copy = vec![Info::new(keys::IOF_BUFFERING_SIZE, 100u32), Info::new(keys::IOF_COPY, true)];
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
@@ -419,7 +420,7 @@ fn host_is_told_what_a_readers_library_holds() {
     world.input(Input::Bytes { conn: a, data: &encode_frame(0, TAG_IOF, &taken.encode(v41())) });
     assert!(is_done(&mut world, ids[0]));
     assert_eq!(world.returns.remove(&ids[1]), Some(ServerReturn::Held(4)));
-    // Where somebody else has all of it, nothing is missing.
+    // If another reader has all of it, nothing is missing.
     let _within: PullReply = world.ask(b, &pull_of(vec![proc("child", 0)], wishes, 2));
     let both = world.try_call(to_all(b"both")).0;
     let held = Taken { spans: Vec::new(), held: vec![(4, 4)] };

@@ -16,7 +16,7 @@ use crate::machine::Input;
 use crate::server::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
 use crate::server::{Server, ServerCall, ServerReturn};
 
-/// A job for which the host has stated everything that the standard wants of it.
+/// A job for which the host has stated everything that the standard requires.
 fn complete_job() -> JobInfo {
     let mut info = job("job", 2, 2);
     let mut nodes: Vec<JobNode> = info.nodes.iter().collect();
@@ -43,7 +43,7 @@ fn told(info: JobInfo) -> JobData {
     merged(world.ask(conn, &Request::JobData))
 }
 
-/// With what only the asker was told among the values of its rank, like every client stores it.
+/// Merges the asker's own values into those of its rank, as every client stores them.
 fn merged(mut data: JobData) -> JobData {
     let (rank, own) = data.procs.pop().unwrap();
     data.procs.iter_mut().find(|(of, _)| *of == rank).unwrap().1.extend(own);

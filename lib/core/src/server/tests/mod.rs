@@ -1,4 +1,4 @@
-//! The server under scripted clients, a scripted host and a clock that only moves when told.
+//! Tests of the server with scripted clients, a scripted host and a simulated clock.
 
 mod accept;
 mod chaos;

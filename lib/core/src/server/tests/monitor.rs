@@ -1,4 +1,4 @@
-//! Processes are watched: by their heartbeats, and by files that they change.
+//! Monitoring of processes by their heartbeats, and by files that they change.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ fn cancelling_an_unknown_monitor_is_not_found() {
         let what = Info::new(keys::MONITOR_CANCEL, id);
         Request::Monitor(Monitor { what, error: Status::SUCCESS, directives: Vec::new() })
     };
-    // The host may watch more than heartbeats; one that watches nothing has nothing to cancel.
+    // The host may support more than heartbeats; if it does not, there is nothing to cancel.
     let no = Status::ERR_NOT_SUPPORTED;
     for (id, host, expected) in [
         (Value::from("m"), no, Status::ERR_NOT_FOUND),
@@ -93,7 +93,7 @@ fn cancelling_an_unknown_monitor_is_not_found() {
     assert_eq!(world.ask::<InfoReply>(a, &cancel(Value::from(5u32))).status, Status::ERR_BAD_PARAM);
 }
 
-/// A file with so many bytes, read and written at these moments.
+/// A file of this size, last read and written at these times.
 fn file(size: u64, accessed: i64, modified: i64) -> FileLook {
     FileLook { identity: (1, 1), size, accessed: (accessed, 0), modified: (modified, 0) }
 }
@@ -108,7 +108,7 @@ fn watch(what: Value, directives: Vec<Info>) -> Request {
     })
 }
 
-/// A window passes, and all files that are to be looked at then are like this.
+/// A window passes, and all looks at files give this result.
 fn window(world: &mut World, like: Option<FileLook>) {
     world.advance(Duration::from_secs(5));
     answer(world, like);
@@ -120,7 +120,7 @@ fn answer(world: &mut World, like: Option<FileLook>) {
     }
 }
 
-/// Two ranks, of which the first is watched by a file, and both want to hear of it.
+/// Two ranks, of which the first is watched by a file; both register for the alert.
 fn watched(directives: Vec<Info>) -> (World, ConnId, ConnId) {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
@@ -140,7 +140,7 @@ fn a_file_that_no_longer_grows_is_told_once() {
     for size in 1..5 {
         window(&mut world, Some(file(size, 0, 0)));
     }
-    // That it is written anew without growing is no sign of life here; one look may be without.
+    // Rewriting the file without growing it is no sign of life here; one look may be without.
     window(&mut world, Some(file(4, 9, 9)));
     assert_eq!(heard(&world, b), 0);
     for _ in 0..3 {

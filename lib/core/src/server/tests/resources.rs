@@ -1,4 +1,4 @@
-//! What the host tells of the machine: resources, inventories, and which attributes it honours.
+//! What the host registers about the machine: resources, inventories, and the attributes it honours.
 
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::cmd::job_data::JobData;
@@ -18,7 +18,7 @@ fn register(world: &mut World, info: Vec<Info>) {
     assert_eq!(world.call(ServerCall::RegisterResources(info)), ServerReturn::Done(Status::SUCCESS));
 }
 
-/// What a rank that starts now is told of its job and of one of its nodes.
+/// What a rank that starts now gets of its job and of one of its nodes.
 fn told(world: &mut World, rank: u32) -> (Vec<Info>, Vec<Info>) {
     let conn = world.connect(rank);
     let data: JobData = world.ask(conn, &Request::JobData);
@@ -151,7 +151,7 @@ fn inventories_are_for_who_asks() {
         assert_eq!(reply.info, [Info::new(keys::AVAIL_PHYS_MEMORY, bytes)]);
     }
     let hosts = vec!["node0".to_owned(), "nowhere".to_owned()];
-    // The number is what the job has said.
+    // The number comes from the job.
     let known = [Info::new(keys::NODEID, 100_u32), memory];
     let known = ServerReturn::Infos(vec![node("node0", known)]);
     assert_eq!(world.call(ServerCall::Inventory { hosts }), known);

@@ -102,7 +102,7 @@ fn spawner_learns_of_the_new_job() {
     let child: JobData = reply.job.unwrap();
     assert_eq!((child.nspace, child.procs.len()), (ns("child"), 2));
     assert!(child.values.iter().all(|value| value.key != *STYLE));
-    // Whoever gives its output its form is told what was said of that.
+    // A spawner that formats the output itself gets the style.
     let itself = Spawn { job: vec![Info::new(DRESSED, true)], apps: vec![app] };
     let tag = world.send(a, &Request::Spawn(itself));
     let (id, op) = world.take_upcall();
@@ -193,7 +193,7 @@ fn answers_nobody_waits_for_are_ignored() {
     let lookup = Request::Lookup(Published { uid: 0, keys: vec![key("port")], info: Vec::new() });
     let tag = world.send(a, &lookup);
     let (call, _) = world.take_upcall();
-    // Only what stands in for a machine can do this.
+    // Only a stand-in for a machine can do this.
     let again = HostCall::new(call.number());
     world.answer(call, HostReply::Done(Status::ERR_NOT_FOUND));
     world.answer(again, HostReply::Done(Status::SUCCESS));
@@ -258,7 +258,7 @@ fn the_server_answers_what_it_knows_and_asks_for_the_rest() {
             Status::QUERY_PARTIAL_SUCCESS,
             &["site.load", keys::JOB_SIZE],
         ),
-        // A host that knows nothing: the server says which jobs it has.
+        // A host that knows nothing: the server lists its own jobs.
         (
             HostReply::Done(Status::ERR_NOT_SUPPORTED),
             Status::QUERY_PARTIAL_SUCCESS,
@@ -312,7 +312,7 @@ fn attribute_support_comes_from_the_verbs_own_tables() {
     ];
     assert_eq!(names.collect::<Vec<_>>(), expected);
 
-    // The host says for itself what it honours.
+    // The host reports what it honours itself.
     let tag = world.send(a, &query(Vec::new()));
     let (id, _) = world.take_upcall();
     let host = DataArray::of_infos([Info::new(keys::HOST_ATTRIBUTES, "its own")]);

@@ -1,4 +1,4 @@
-//! A server, the clients that talk to it, and a host that answers by rule or by hand.
+//! A server, its clients, and a host that answers by rule or by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,15 +29,15 @@ pub(super) struct World {
     out: Outbox<ServerReturn, ()>,
     pub(super) clients: BTreeMap<ConnId, TestClient>,
     pub(super) closed: BTreeSet<ConnId>,
-    /// Upcalls that nobody has answered.
+    /// Open upcalls.
     pub(super) asked: Vec<(HostCall, HostOp)>,
-    /// Every upcall there was.
+    /// All upcalls so far.
     pub(super) history: Vec<HostOp>,
     pub(super) returns: BTreeMap<CallId, ServerReturn>,
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// Files that are to be looked at.
     pub(super) looks: Vec<(u64, String)>,
-    /// Upcalls that only report are answered at once.
+    /// Answers upcalls that only report at once.
     pub(super) obliging: bool,
     last_conn: u64,
     last_call: u64,
@@ -46,13 +46,13 @@ pub(super) struct World {
 /// What one connection has received.
 pub(super) struct TestClient {
     pub(super) dialect: Dialect,
-    /// Bytes before the handshake has been answered.
+    /// Bytes before the end of the handshake.
     greeting: Vec<u8>,
     pub(super) welcomed: bool,
     reader: FrameReader,
     pub(super) replies: BTreeMap<u32, Vec<u8>>,
     pub(super) events: Vec<Notification>,
-    /// Other tags than replies and events.
+    /// Messages with other tags than replies and events.
     pub(super) others: Vec<(u32, Vec<u8>)>,
     /// Tags in the order of their arrival.
     pub(super) order: Vec<u32>,
@@ -86,7 +86,7 @@ pub(super) fn config() -> ServerConfig {
     ServerConfig { server_tmpdir: "/tmp/px".to_owned(), ..config }
 }
 
-/// `nodes` nodes with `per_node` ranks each, by node. We are on the first.
+/// `nodes` nodes with `per_node` ranks each, by node. The server is on the first.
 pub(super) fn job(name: &str, nodes: u32, per_node: u32) -> JobInfo {
     let procs: Vec<JobProc> = (0..nodes * per_node)
         .map(|rank| JobProc {
@@ -155,7 +155,7 @@ impl World {
         World::of(config())
     }
 
-    /// A world with one job, and a server of one's own choice.
+    /// A world with one job and this server configuration.
     pub(super) fn configured(config: ServerConfig) -> World {
         let mut world = World::of(config);
         world.register(job("job", 1, 1));
@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    /// A world with one job, whose local ranks are registered.
+    /// A world with one job, with its local ranks registered.
     pub(super) fn with_job(nodes: u32, per_node: u32) -> World {
         let mut world = World::new();
         world.register(job("job", nodes, per_node));
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    /// What a call returns, if it does so at once.
+    /// The result of a call, if it returns at once.
     pub(super) fn try_call(&mut self, call: ServerCall) -> (CallId, Option<ServerReturn>) {
         self.last_call += 1;
         let id = CallId(self.last_call);
@@ -265,7 +265,7 @@ impl World {
         self.input(Input::Bytes { conn, data });
     }
 
-    /// Connects a rank of `job`, handshake and all.
+    /// Connects a rank of `job`, with handshake.
     pub(super) fn connect(&mut self, rank: u32) -> ConnId {
         self.connect_as(&proc("job", rank), v41())
     }
@@ -350,7 +350,7 @@ impl World {
         self.input(Input::Tick);
     }
 
-    /// The only upcall that is open.
+    /// The only open upcall.
     pub(super) fn take_upcall(&mut self) -> (HostCall, HostOp) {
         assert_eq!(self.asked.len(), 1, "one open upcall: {:?}", self.asked);
         self.asked.remove(0)
@@ -409,7 +409,7 @@ impl TestClient {
     }
 }
 
-/// Upcalls that tell the host something and that any host answers alike.
+/// Upcalls that only notify the host.
 fn is_report(op: &HostOp) -> bool {
     matches!(
         op,

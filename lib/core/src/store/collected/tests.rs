@@ -16,7 +16,7 @@ pub(crate) struct Files(Arc<Mutex<Kept>>);
 #[derive(Debug, Default)]
 struct Kept {
     files: BTreeMap<String, Arc<File>>,
-    /// How often one was looked for.
+    /// How often a file was opened.
     opened: usize,
 }
 
@@ -24,7 +24,7 @@ struct Kept {
 struct File(Mutex<Vec<u8>>);
 
 impl Files {
-    /// Writes behind what is in a file, and says where.
+    /// Appends to a file, and returns the offset.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> u64 {
         let file = self.0.lock().unwrap().files.entry(name.to_owned()).or_default().clone();
         let mut all = file.0.lock().unwrap();
@@ -56,12 +56,12 @@ impl ReadAt for File {
     }
 }
 
-/// That a collection of `job` stands there.
+/// Names a collection of `job` at this offset.
 pub(crate) fn named(nspace: &str, file: &str, at: u64) -> Collected {
     Collected { nspace: Nspace::new(nspace).unwrap(), file: file.into(), at }
 }
 
-/// What these ranks of `nspace` have committed: keys and numbers.
+/// The committed values of these ranks of `nspace`: keys and numbers.
 pub(crate) fn collection(nspace: &str, ranks: &[(u32, &[(&str, u32)])]) -> Vec<u8> {
     let nspace = Nspace::new(nspace).unwrap();
     let one = |(rank, values): &(u32, &[(&str, u32)])| {
@@ -93,7 +93,7 @@ impl Scene {
         Scene { files, store }
     }
 
-    /// A collection of `job` is written to a file, and named.
+    /// Writes a collection of `job` to a file, and names it.
     fn named(&self, file: &str, bytes: &[u8]) {
         let at = self.files.put(file, bytes);
         self.store.set_collected(&[named("job", file, at)]);
@@ -220,7 +220,7 @@ fn the_server_is_asked_when_a_file_cannot_be_read() {
         scene.named(&format!("cut.{end}"), &whole[..end]);
         assert_eq!(scene.get(0, "a", &[]), Lookup::AskServer);
     }
-    // Whatever stands in a file, a lookup comes to an end.
+    // A lookup ends whatever the file holds.
     for at in 0..whole.len() {
         for byte in [0, 1, 0x7f, 0xff] {
             let mut bytes = whole.clone();

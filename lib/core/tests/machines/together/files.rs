@@ -7,7 +7,7 @@ use phalanx_core::OpenCollected;
 use phalanx_wire::Text;
 use phalanx_wire::collected::ReadAt;
 
-/// All who have a clone share the files.
+/// All clones share the files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files(Arc<Mutex<BTreeMap<String, Arc<File>>>>);
 

@@ -1,7 +1,7 @@
-//! Clients and servers of several nodes, a host that connects the servers, and everything that happens in random order.
+//! Clients and servers of several nodes, a host that connects the servers, and all events in random order.
 //!
-//! Bytes travel in pieces of random length, calls and answers of the host wait for their turn. Time stands still while
-//! anything can happen and then jumps to the next deadline. One seed, one course of events.
+//! Bytes travel in pieces of random length; calls and answers of the host are queued. Time stands still while anything can
+//! happen and then jumps to the next deadline. A seed determines the whole course of events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,12 +33,12 @@ pub(crate) fn proc(rank: u32) -> ProcId {
     ProcId::new(&Nspace::new("job@1").unwrap(), Rank(rank))
 }
 
-/// What a process does, one after the other.
+/// One step of a process's script.
 pub(crate) enum Step {
     Put(Scope, &'static str, Value),
     Commit,
     Call(ClientCall),
-    /// Disappears without a word.
+    /// Disappears without finalize.
     Vanish,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct TestClient {
     script: VecDeque<Step>,
     calls: u64,
     waits: bool,
-    /// How each call ended, init first.
+    /// The results of the calls, init first.
     pub(crate) ends: Vec<ClientReturn>,
     pub(crate) events: Vec<Event>,
     open: bool,
@@ -69,7 +69,7 @@ struct TestServer {
     machine: Server,
     files: Files,
     calls: u64,
-    /// Questions of the host to this server, by call: who gets the answer.
+    /// Direct modex calls to this server, and where the answer goes.
     modex_for: BTreeMap<CallId, (usize, HostCall)>,
 }
 
@@ -78,13 +78,13 @@ type Contribution = (usize, HostCall, Vec<u8>);
 #[derive(Default)]
 struct Host {
     asked: VecDeque<(usize, HostCall, HostOp)>,
-    /// Who has asked for the fence of these participants, with the contributions.
+    /// The fence requests by participants, with their contributions.
     fences: BTreeMap<Vec<ProcId>, Vec<Contribution>>,
     published: BTreeMap<Key, (ProcId, Value)>,
 }
 
 impl World {
-    /// Each process begins with init and then does what `script` says for its rank.
+    /// Each process begins with init and then runs its rank's `script`.
     pub(crate) fn new(seed: u64, mut script: impl FnMut(u32) -> Vec<Step>) -> World {
         let dialect = Dialect {
             format: Format { generation: Generation::V41, described: seed % 2 == 1 },
@@ -142,7 +142,7 @@ impl World {
         world
     }
 
-    /// Until nothing more happens, not even by waiting.
+    /// Runs until nothing more happens, not even by waiting.
     pub(crate) fn run(&mut self) {
         for _ in 0..200_000 {
             if !self.step() {
@@ -172,7 +172,7 @@ impl World {
         &self.clients[rank as usize].ends[call]
     }
 
-    /// One thing that can happen, chosen at random.
+    /// One possible event, chosen at random.
     fn step(&mut self) -> bool {
         let mut possible = Vec::new();
         for (rank, client) in self.clients.iter().enumerate() {
@@ -429,7 +429,7 @@ fn job(here: u32) -> JobInfo {
     }
 }
 
-/// Of each pair one.
+/// One of each pair.
 fn reads_files(seed: u64, rank: u32) -> bool {
     (seed / 2 + u64::from(rank)).is_multiple_of(2)
 }
@@ -446,7 +446,7 @@ fn nodes_of(procs: &[ProcId]) -> usize {
     (0..NODES).filter(|node| on(*node)).count()
 }
 
-/// A connection bears the number of its client's rank.
+/// A connection has the number of its client's rank.
 fn conn(rank: usize) -> ConnId {
     ConnId(rank as u64)
 }

@@ -1,4 +1,4 @@
-//! The queue between threads, as it is. What can happen in which order is checked in `tests/handoff`.
+//! The real queue between threads. `tests/handoff` checks all orders of events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

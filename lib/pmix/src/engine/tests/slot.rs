@@ -1,4 +1,4 @@
-//! Where callers wait for their answers, as it is. What can happen in which order is checked in `tests/handoff`.
+//! The real slots of callers. `tests/handoff` checks all orders of events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

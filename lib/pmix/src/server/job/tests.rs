@@ -24,7 +24,7 @@ fn value<'a>(values: &'a [Kval], key: &str) -> Option<&'a Value> {
     values.iter().find(|kval| kval.key == *key).map(|kval| &kval.value)
 }
 
-/// What Slurm 22.05 tells of four ranks on two nodes that stand on a machine of another name, to the second of them.
+/// What Slurm 22.05 provides for four ranks on two nodes, on a machine with another name, to the server on the second node.
 fn slurm() -> Vec<Info> {
     let proc = |rank: u32, host: &'static str| {
         array(
@@ -36,7 +36,7 @@ fn slurm() -> Vec<Info> {
                 Info::new(keys::GLOBAL_RANK, rank),
                 Info::new(keys::APP_RANK, rank),
                 Info::new(keys::HOSTNAME, host),
-                // Its own number, whatever the process.
+                // The server's own number, whatever the process.
                 Info::new(keys::NODEID, 1u32),
             ],
         )

@@ -1,4 +1,4 @@
-//! Servers that are named and do not let us in.
+//! Named servers that do not admit us.
 
 use std::net::TcpListener;
 
@@ -9,7 +9,7 @@ use crate::engine::Drive;
 use crate::environ::Identity;
 use phalanx_spec::keys;
 
-/// What becomes of a tool that goes after the server at this address, which has so long for its answer.
+/// The outcome for a tool that connects to the server at this address, with this time limit.
 fn attach(listener: &TcpListener, more: &[Info], patience: Duration) -> Error {
     let uri = format!("server.0;tcp4://{}", listener.local_addr().unwrap());
     let info = [&[Info::new(keys::SERVER_URI, uri)], more].concat();
@@ -24,7 +24,7 @@ fn attach(listener: &TcpListener, more: &[Info], patience: Duration) -> Error {
     error
 }
 
-/// How many connections wait to be taken.
+/// Number of connections that wait to be accepted.
 fn calls(listener: &TcpListener) -> usize {
     listener.set_nonblocking(true).unwrap();
     std::iter::from_fn(|| listener.accept().ok()).count()

@@ -1,4 +1,4 @@
-/* What tools print of the library that they are built on. Programs may set their own. */
+/* Tools print these about the library that they are built on. Programs may set their own. */
 #ifndef PMIX_GLOBALS_H
 #define PMIX_GLOBALS_H
 
