@@ -39,7 +39,7 @@ impl Answers {
         Answer { to, request, dropped: Some(self.on_drop.clone()) }
     }
 
-    /// Answers the requests whose rights were dropped by mistake, so that no client waits for ever.
+    /// Answers requests with a right that was dropped by mistake, so that no client waits for ever.
     pub(super) fn give_dropped(&self, cx: &mut Cx<'_>) {
         for (to, request) in self.dropped.try_iter() {
             debug_assert!(false, "request {request} of daemon {} was not answered", to.0);

@@ -163,7 +163,7 @@ impl Root {
         }
     }
 
-    /// Reports who has ended some of a job's ranks while the others go on, since those may wait for them for ever.
+    /// Reports which requester has ended some of a job's ranks while the others go on, since those may wait for them for ever.
     pub(super) fn tell_who_ends(
         &mut self,
         cx: &mut Cx<'_>,
@@ -275,7 +275,7 @@ impl Root {
                 let verdict = JobVerdict::NodeLost { node: name.to_string(), why: why.to_owned() };
                 self.end_job(cx, &desc.nspace, verdict);
             }
-            // This may have been the last daemon whose part was missing.
+            // The parts of this daemon may have been the last ones missing.
             cx.wait_for(OpId::Started(desc.nspace.clone()), desc.nodes.clone());
             cx.wait_for(OpId::Ended(desc.nspace.clone()), desc.nodes.clone());
         }

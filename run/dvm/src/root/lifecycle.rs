@@ -160,7 +160,7 @@ impl Root {
         self.interests.raise(cx, event, stamp.number, None);
     }
 
-    /// A process has ended well, in a job whose request asks for such reports.
+    /// A process has ended well, in a job with a request for such reports.
     pub(super) fn on_proc_left(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
         let nspace = &end.proc.nspace;
         self.job_began(cx, nspace);

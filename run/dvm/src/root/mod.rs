@@ -220,7 +220,7 @@ pub(crate) enum ToRoot {
 #[derive(Debug)]
 pub(crate) enum FromRoot {
     Cast(Ranges, Down),
-    /// Wait for the parts of these daemons, even if no daemon is left whose part would create the operation.
+    /// Wait for the parts of these daemons, even if none is left to create the operation by sending its part.
     Await(OpId, Ranges),
     Taken(Landing),
     /// This output will be held for long: its link may be used for other output meanwhile.

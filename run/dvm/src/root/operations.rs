@@ -117,7 +117,7 @@ impl Asked {
         !matches!(self, Asked::Stop(_) | Asked::Group(_) | Asked::LastLook(_))
     }
 
-    /// The reply to a requester whose operation ends early.
+    /// The reply to a requester if its operation ends early.
     fn failure(&self, status: Status) -> HostReply {
         match self {
             Asked::Control(_) | Asked::Checkpoint(_) | Asked::Restart(_) => {

@@ -353,7 +353,7 @@ impl Root {
                 taken.extend(piece.number.map(|number| (number, piece.instead)));
             }
         }
-        // Writers whose stream is redirected are not slowed down by a user who is slow to read other output.
+        // Redirected streams are not slowed down by a user that is slow to read other output.
         let without_user = taken.iter().any(|(_, instead)| *instead);
         for (number, instead) in taken {
             if let Some(held) = self.readers.held.get_mut(&number) {

@@ -1,4 +1,4 @@
-//! Everything that is waiting anywhere in the DVM: who asked, what is missing, since when.
+//! Everything that is waiting anywhere in the DVM: requesters, what is missing, since when.
 
 use std::time::Duration;
 
