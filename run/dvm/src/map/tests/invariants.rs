@@ -1,4 +1,4 @@
-//! What holds for every job that is placed, whatever was asked.
+//! Invariants of every job that is placed, whatever was requested.
 
 use std::collections::BTreeMap;
 
@@ -156,7 +156,7 @@ proptest! {
     }
 }
 
-/// Stated slots hold where nobody allows more, and bounds always.
+/// Stated slots hold unless a policy allows more, and bounds always.
 fn check_slots(case: &Case, totals: &BTreeMap<u32, u32>) -> Result<(), TestCaseError> {
     let policies = case.apps.iter().map(|app| app.policy.as_ref().unwrap_or(&case.policy));
     let policies: Vec<&Policy> = policies.collect();
