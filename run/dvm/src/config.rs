@@ -57,7 +57,7 @@ pub struct Rules {
     pub steer: Steer,
     /// The shell command that provisions nodes.
     pub provision: Option<Text>,
-    /// What is shown to the user is not read by anyone.
+    /// Nothing reads the reports to the user.
     pub unheard: bool,
 }
 

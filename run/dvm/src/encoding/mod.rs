@@ -1,6 +1,6 @@
 //! How messages between daemons become bytes, and how bytes are checked and decoded.
 //!
-//! One line besides each type names its fields, and both directions follow from it; the compiler insists that no field is
+//! One line beside each type names its fields, and both directions follow from it; the compiler insists that no field is
 //! missing. Integers take as many bytes as their value needs, lists begin with their length, variants with the number in their
 //! line; PMIx values are packed as for clients ([`phalanx_wire::codec`]). Decoding is total: any bytes give a message or a
 //! reason, and memory is only allocated for bytes that are there.

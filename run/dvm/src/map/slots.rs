@@ -31,7 +31,8 @@ pub(super) struct App<'a> {
     pub(super) procs: u32,
     /// Its first rank in the job.
     pub(super) first_rank: u32,
-    /// Lines of the files of a job's policy count the job's ranks, those of an app's policy the app's ranks.
+    /// The file entry of its first rank: a file of the job's policy numbers the job's ranks, a file of its own policy its own
+    /// ranks.
     pub(super) first_line: u32,
     pub(super) offers: Vec<Offer>,
     /// Indices into `offers`: its hosts as they were named, with repetitions.

@@ -173,7 +173,8 @@ impl Root {
         cx.cast(to, Down::Event { event, except: None });
     }
 
-    /// An operation waits at some daemon. A daemon with only ended members would not contribute unless asked to.
+    /// An operation waits at some daemon. Asks the others to report members that have ended without arriving, which they would
+    /// not do by themselves.
     pub(super) fn on_waits(&mut self, cx: &mut Cx<'_>, op: &Collective) {
         if self.collectives.has_ended(op) || self.collectives.expected.len() >= MOST_SERIES {
             return;

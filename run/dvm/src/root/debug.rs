@@ -5,7 +5,7 @@
 //! root counts, and notifies the job's spawner once. Nothing here stops a process at exec: a spawn that requests it is refused.
 //!
 //! A stop is an operation that lasts from the placement of the job until no rank is held. A release event raised for one node
-//! only does not reach the root; it learns of it when that node's processes deregister their handlers.
+//! only does not reach the root; instead the root notices that the processes there deregister their handlers for it.
 
 use std::sync::Arc;
 

@@ -118,7 +118,7 @@ impl Root {
     }
 
     /// Maps the job and sends it to all daemons. The error states what failed, why, and a hint. `request`: the user's request,
-    /// if it came from him.
+    /// if there is one.
     pub(super) fn launch(
         &mut self,
         cx: &mut Cx<'_>,

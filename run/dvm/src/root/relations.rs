@@ -103,7 +103,7 @@ impl Relations {
         }
     }
 
-    /// The jobs with ranks that may learn about events of this one. `first`: its first ancestor.
+    /// The jobs that may receive events of this one. `first`: its first ancestor.
     pub(super) fn concerned_by(&self, jobs: &Jobs, nspace: &Nspace, first: &Nspace) -> Vec<Nspace> {
         let family = jobs.iter().filter(|(_, job)| job.descent.first == *first).map(|(nspace, _)| nspace);
         let connections = self.connected.keys().filter(|members| includes(members, nspace));

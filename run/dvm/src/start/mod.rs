@@ -726,7 +726,7 @@ impl fmt::Debug for StartPlan {
 
 /// How often daemons that wait for instructions get a sign of life; without one they wait for [`HEARD_OF`] at most.
 const ALIVE: std::time::Duration = std::time::Duration::from_secs(1);
-/// A daemon that has received nothing for so long ends, until it has a link.
+/// A daemon without a link ends if it has received nothing for so long.
 pub const HEARD_OF: std::time::Duration = std::time::Duration::from_secs(10);
 /// The most hosts that are being started at the same time.
 const MOST_AT_ONCE: usize = 64;

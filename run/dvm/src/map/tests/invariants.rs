@@ -177,8 +177,8 @@ fn check_slots(case: &Case, totals: &BTreeMap<u32, u32>) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// No CPU is given twice: ranks that are bound to what counts as one CPU do not meet, nor do they meet what is busy,
-/// unless sharing is allowed.
+/// No CPU is given twice: the CPUs that a rank has to itself are neither busy nor given to another rank, unless sharing is
+/// allowed.
 fn check_cpus(case: &Case, map: &JobMap) -> Result<(), TestCaseError> {
     let mut given: BTreeMap<u32, CpuSet> = BTreeMap::new();
     for proc in &map.procs {

@@ -44,7 +44,7 @@ pub(super) struct Backlog {
 }
 
 impl CachePlan {
-    /// From the directives of a spawn; what they omit is as servers do by default.
+    /// From the directives of a spawn; `default` is the size if they give none.
     pub(in crate::root) fn new(directives: &[Info], default: usize) -> CachePlan {
         let size = directives.find(keys::IOF_CACHE_SIZE).and_then(Value::as_u64);
         let size = size.map_or(default, |size| usize::try_from(size).unwrap_or(usize::MAX));

@@ -421,8 +421,8 @@ impl Root {
         self.abandon_taps_of(cx, nspace);
     }
 
-    /// The job was killed: stops waiting for readers of its output. What they have not been sent goes to the user, unless he
-    /// has had it, and an event announces the loss.
+    /// The job was killed: stops waiting for readers of its output. What they have not been sent goes to the user, except what
+    /// the user already has, and an event announces the loss.
     pub(in crate::root) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let readers = &mut self.readers;
         readers.abandoned.entry(nspace.clone()).or_default();

@@ -32,7 +32,7 @@ impl Retained {
             None => Tail { pid: piece.pid, ..Tail::default() },
         };
         self.bytes -= tail.bytes.len();
-        // Bytes that the user has had need not be kept for him.
+        // Bytes that the user already has need not be kept.
         if piece.instead && piece.number.is_some() {
             tail.bytes.extend(piece.data.iter());
         }

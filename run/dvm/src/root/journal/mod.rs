@@ -70,7 +70,7 @@ pub(super) enum What {
     StartOverdue,
     /// The first of its processes runs.
     Began {
-        /// The jobs with ranks that may learn of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
     /// Every process runs, or could not be started. Rank and pid of those that run, by rank.
@@ -79,7 +79,7 @@ pub(super) enum What {
         after: Duration,
         /// All of them run.
         whole: bool,
-        /// The jobs with ranks that may learn of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
     /// So many processes have called init. Entered for the first of them, and for all.
@@ -98,14 +98,14 @@ pub(super) enum What {
     Failed {
         ranks: Ranges,
         first: ProcEnd,
-        /// The jobs with ranks that may learn of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
     /// Ranks that ended well, in the same way; `first` is the first of them. Entered only on request.
     Left {
         ranks: Ranges,
         first: ProcEnd,
-        /// The jobs with ranks that may learn of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
     /// Ranks lost with their node, while the job goes on.
@@ -113,7 +113,7 @@ pub(super) enum What {
         ranks: Ranges,
         node: String,
         why: String,
-        /// The jobs with ranks that may learn of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
     /// Ranks that a process or a tool has ended by job control.
@@ -160,7 +160,7 @@ pub(super) enum What {
     Restarted {
         ranks: Ranges,
         pids: Vec<(u32, u32)>,
-        /// The jobs with ranks that may learn of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
     /// It is to end, for this reason.
@@ -173,7 +173,7 @@ pub(super) enum What {
         exit_code: i32,
         /// The process that failed first.
         first: Option<ProcId>,
-        /// The jobs with ranks that may learn of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
 }

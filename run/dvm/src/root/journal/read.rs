@@ -14,7 +14,7 @@ use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure, Stuck};
 use crate::root::placing::Premises;
 
 impl What {
-    /// The jobs with ranks that may learn of it, if it is announced as an event.
+    /// The jobs that may receive the event, if it is announced as one.
     pub(in crate::root) fn concerned(&self) -> Option<&Arc<[Nspace]>> {
         match self {
             What::Began { concerned }
@@ -186,7 +186,7 @@ impl Journal {
         }
     }
 
-    /// How often each rank was started again, without those that were not.
+    /// How often ranks were started again, for those that were.
     pub(in crate::root) fn restarts(&self) -> BTreeMap<u32, u32> {
         let mut restarts = BTreeMap::new();
         for entry in &self.entries {

@@ -15,7 +15,7 @@ pub const NUMBER: &str = "phalanx.number";
 pub const OMITTED: &str = "phalanx.omitted";
 /// The code of the PMIx event that announces it.
 pub const CODE: &str = "phalanx.code";
-/// The ranks concerned.
+/// The ranks concerned, and their number.
 pub const WHICH: &str = "phalanx.of_ranks";
 pub const COUNT: &str = "phalanx.count";
 /// The processes of the job that `PMIX_NSPACE` names: an array of `PMIX_PROC_INFO_ARRAY`.
