@@ -1,4 +1,4 @@
-//! What travels between the daemons of this DVM.
+//! The types that travel between the daemons of this DVM.
 
 use crate::msg::{Down, NodeReport, OpId, OutputPiece, Part, Side, Up};
 use crate::overlay::{Bulk, Cargo, Merge};

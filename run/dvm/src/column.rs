@@ -1,5 +1,5 @@
-//! One number per rank, in the few words that mappers' regularity leaves: however many nodes there are, ranks by slot or by
-//! node are one run.
+//! One number per rank, compressed by the regularity of mappings: however many nodes there are, ranks by slot or by node are
+//! one run.
 
 use crate::encoding::{Encode, Malformed, Reader, Writer, encoded};
 use crate::ranges::Ranges;
@@ -7,8 +7,8 @@ use crate::ranges::Ranges;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Column(Vec<Run>);
 
-/// From index `at` up to the next run: `value` so many times, then `value + step` as often, and so on; after `wrap` different
-/// ones from the beginning again, unless that is 0.
+/// From index `at` up to the next run: `value` repeated `times` times, then `value + step` as often, and so on; after `wrap`
+/// different values it starts over, unless `wrap` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     at: u32,
@@ -25,7 +25,7 @@ impl Column {
         run.map_or(0, |run| run.get(index - run.at).clamp(0, i64::from(u32::MAX)) as u32)
     }
 
-    /// The indices below `len` that hold `value`.
+    /// The indices below `len` with this value.
     pub(crate) fn indices_of(&self, value: u32, len: u32) -> Ranges {
         let mut found = Ranges::new();
         for (i, run) in self.0.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// The run that `values` begin with, and how far it goes.
+    /// The run at the beginning of `values`, and its length.
     fn of(at: u32, values: &[u32]) -> (Run, usize) {
         let same = |value: u32| values.iter().take_while(|v| **v == value).count();
         let value = values.first().copied().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Run {
 
         let straight = Run { step, times: times as u32, ..once };
         let far = reach(&straight);
-        // What is not even there twice may be the beginning of something else.
+        // A pattern that does not even occur twice may be the beginning of another one.
         if far < 2 * times && far < values.len() {
             return (once, times);
         }
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!([runs(&|rank| rank / 128), runs(&|rank| rank % 128)], [1, 1]);
         // By node.
         assert_eq!([runs(&|rank| rank % 1000), runs(&|rank| rank / 1000)], [1, 1]);
-        // Two apps, each from its first rank on; a node with one slot less.
+        // Two apps, each numbered from its first rank; a node with one slot less.
         assert_eq!(runs(&|rank| if rank < 500 { rank } else { rank - 500 }), 2);
         assert!(runs(&|rank| (rank + u32::from(rank > 700)) / 128) <= 4);
     }

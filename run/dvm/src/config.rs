@@ -1,4 +1,4 @@
-//! What a daemon is told at its birth. Everything that differs between machines comes in here.
+//! The configuration of a daemon at its start. Everything that differs between machines comes in here.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::id::NodeId;
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     pub id: NodeId,
-    /// How many daemons the DVM has, the root included.
+    /// How many daemons the DVM has, including the root.
     pub size: u32,
     /// Children per daemon.
     pub radix: u32,
     /// Distinguishes this DVM from all others of the user; jobs are named `DVM@N`, `DVM@N+1`, ...
     pub dvm: Arc<str>,
     /// The number of the first job. Open MPI 5 names shared memory by 16 bits of a hash of the text before the `@` and by the
-    /// number behind it (mod 65536): DVMs that run at the same time should not all begin with 1.
+    /// number after it (mod 65536): concurrent DVMs should not all begin with 1.
     pub first_job: u32,
     pub hostname: Arc<str>,
     /// The addresses of this host (at node 0), by which a spawn may name it.
@@ -30,44 +30,44 @@ pub struct NodeConfig {
     pub topology: Arc<Topology>,
     /// Processes that the allocation grants here.
     pub slots: Slots,
-    /// Processes that may never be exceeded here, if anybody said so.
+    /// The most processes here, if there is a bound.
     pub max_slots: Option<u32>,
     /// Whether processes may be placed here (at node 0).
     pub takes_ranks: bool,
-    /// Where orphaned daemons reach this one.
+    /// The address at which orphaned daemons reach this one.
     pub address: Arc<str>,
-    /// Where this daemon's ancestors are reached, its parent first.
+    /// The addresses of this daemon's ancestors, its parent first.
     pub lineage: Vec<(NodeId, Arc<str>)>,
     /// The jobs' user: only their processes may connect.
     pub uid: u32,
     pub gid: u32,
-    /// What processes find in their environment that a tool has started.
+    /// The environment of processes that a tool has started.
     pub env: Vec<Text>,
-    /// Under this directory each job gets one of its own.
+    /// Each job gets a directory of its own below this one.
     pub scratch: Arc<str>,
-    /// It goes on without a job, until somebody stops it.
+    /// It goes on without jobs until it is stopped.
     pub lasts: bool,
-    /// What the site has decided (at node 0).
+    /// The site's rules (at node 0).
     pub rules: Rules,
-    /// Since the epoch, when this daemon's time began.
+    /// When this daemon's time began, since the epoch.
     pub clock: Duration,
     pub limits: Limits,
 }
 
-/// What whoever starts a DVM decides for it.
+/// Rules set by the starter of a DVM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     pub steer: Steer,
-    /// What provisions nodes, for a shell.
+    /// The shell command that provisions nodes.
     pub provision: Option<Text>,
-    /// Nobody reads what is to be shown to the user.
+    /// Nothing reads the reports to the user.
     pub unheard: bool,
 }
 
 /// Which jobs a rank may steer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Steer {
-    /// Its own, and those that this one has spawned.
+    /// Its own job, and jobs that descend from it.
     #[default]
     Own,
     Any,
@@ -112,15 +112,15 @@ pub struct Limits {
     pub kill_grace: Duration,
     /// From SIGKILL until a process that does not end is given up.
     pub reap_grace: Duration,
-    /// How long the output of a job's dead processes is waited for: descendants of theirs may hold the pipes for ever.
+    /// How long to wait for output of a job's dead processes: their descendants may hold the pipes for ever.
     pub output_grace: Duration,
     /// How long, after a process has exited, its server may take to notice that the connection is gone.
     pub settle_grace: Duration,
     /// Between two messages on an idle link.
     pub heartbeat: Duration,
-    /// A link that has said nothing for this long is dead.
+    /// A link that is silent for this long is dead.
     pub silence: Duration,
-    /// How long a daemon whose link was lost has to come back.
+    /// How long a daemon has to come back after its link was lost.
     pub reconnect: Duration,
     /// How long a daemon may take for each phase of its start.
     pub agent: Duration,
@@ -132,13 +132,13 @@ pub struct Limits {
     pub output_pool: usize,
     /// Bytes of output in flight on one link of the tree.
     pub output_link: usize,
-    /// Bytes of each channel of a job that are kept for readers who come later, unless the job says otherwise.
+    /// Bytes of each channel of a job that are kept for readers that come later, unless the job sets its own.
     pub output_cache: usize,
     /// Bytes of standard input in flight to one process.
     pub stdin_window: usize,
-    /// Jobs that have ended and of which all is remembered.
+    /// Ended jobs that are fully remembered.
     pub ended_jobs: u32,
-    /// Bytes that this takes.
+    /// Bytes that these take.
     pub journals: usize,
     /// Bytes of published data that the root holds.
     pub published: usize,

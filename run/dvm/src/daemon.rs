@@ -1,8 +1,9 @@
-//! The rooms of one daemon, joined: what one wants is handed to the other, in order, until all are quiet.
+//! Joins the rooms of one daemon: passes their outputs on to each other, in order, until all are quiet.
 //!
-//! Nothing is decided here. A node that is root and hosts processes has all three rooms, and they talk as if they were on
-//! different nodes. The PMIx server is not known here: its upcalls come in as [`Happening::HostCall`], calls of it go out as
-//! [`Act::Call`]. `node.rs` joins the two.
+//! Besides, it checks upcalls with the gate, refuses jobs at daemons other than the root, and lets the starter see reports and
+//! losses before the root does. Every daemon has the overlay and the local room; node 0 has the root, and the starter if it
+//! starts other daemons. The rooms communicate as if they were on different nodes. The PMIx server is not known here: its
+//! upcalls come in as [`Happening::HostCall`], calls to it go out as [`Act::Call`]. `node.rs` joins the two.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -66,7 +67,7 @@ pub(crate) enum Act {
     Call { id: CallId, call: ServerCall },
 }
 
-/// One turn: when it is, and what is to be done.
+/// One turn: the current time and the outbox.
 struct Cx<'a> {
     now: Time,
     out: &'a mut VecDeque<Act>,
@@ -96,7 +97,7 @@ impl Daemon {
         }
     }
 
-    /// The other daemons are started by this one.
+    /// Makes this daemon start the others.
     pub(crate) fn start_others(&mut self, plan: StartPlan) {
         let inner = Tree::new(self.config.size, self.config.radix).inner();
         self.starter = Some(Box::new(Starter::new(plan, &self.config, inner)));
@@ -142,7 +143,7 @@ impl Daemon {
         }
     }
 
-    /// Takes everything from room to room until nobody wants anything. What has travelled comes before what was put off.
+    /// Passes outputs from room to room until all rooms are quiet; then handles what was put off, and starts over.
     fn settle(&mut self, cx: &mut Cx<'_>) {
         loop {
             if let Some(wish) = self.from_local.pop_front() {
@@ -168,7 +169,7 @@ impl Daemon {
         self.local.handle(now, what, &mut self.from_local);
     }
 
-    /// Nothing, where the root is not.
+    /// Does nothing at other nodes than the root.
     fn tell_root(&mut self, now: Time, what: ToRoot) {
         if let Some(root) = &mut self.root {
             root.handle(now, what, &mut self.from_root);
@@ -219,14 +220,14 @@ impl Daemon {
             Input::Measured { survey, measured } => {
                 self.tell_local(now, ToLocal::Measured { survey, measured });
             }
-            // Connections belong to the server; time is looked at after every input.
+            // Connections belong to the server; timers are checked after every input.
             Input::Opened { .. } | Input::Bytes { .. } | Input::Writable { .. } | Input::Closed { .. } => {}
-            // Our server's.
+            // For our server.
             Input::Looked { .. } | Input::Tick => {}
         }
     }
 
-    /// Whatever is not about the commands that start other daemons.
+    /// Handles inputs about the commands that start other daemons; returns all others.
     fn not_of_agents<'a>(&mut self, now: Time, input: Input<'a>) -> Option<Input<'a>> {
         let Some(starter) = &mut self.starter else { return Some(input) };
         let out = &mut self.from_starter;
@@ -290,7 +291,7 @@ impl Daemon {
                 let waiting = self.explain().into_iter().chain(waiting).collect();
                 self.tell_local(cx.now, ToLocal::Waits { survey, waiting });
             }
-            // The others get their time to end.
+            // The starter emits it once the other daemons have had time to end.
             FromLocal::Effect(Effect::Stop) if self.starter.is_some() => {}
             FromLocal::Effect(effect) => cx.effect(effect),
             FromLocal::Call { id, call } => cx.out.push_back(Act::Call { id, call }),
@@ -381,7 +382,7 @@ impl Daemon {
         }
     }
 
-    /// A cast that came by. The ends of operations are looked at by every daemon on the way.
+    /// A cast that came by. Every daemon on the way handles the ends of operations.
     fn on_cast(&mut self, cx: &mut Cx<'_>, addressed: bool, body: Arc<Down>) {
         match &*body {
             Down::Done { op, .. } => self.overlay.close(op),
@@ -403,19 +404,19 @@ impl Daemon {
         }
     }
 
-    /// Those operations cannot come to their end.
+    /// Gives up operations that cannot complete.
     fn give_up(&mut self, now: Time, concerned: impl Fn(&OpId) -> bool) {
         for op in self.overlay.give_up(concerned) {
             self.tell_local(now, ToLocal::GivenUp(op));
         }
     }
 
-    /// The daemons that contribute to an operation: as it was begun, or as the jobs are now.
+    /// The daemons that contribute to an operation: as when it began, or else by the current jobs.
     fn participants(&self, op: &OpId) -> Option<Ranges> {
         self.overlay.participants(op).cloned().or_else(|| self.local.daemons_of(op))
     }
 
-    /// This daemon is done.
+    /// This daemon ends.
     fn stop(&mut self, cx: &mut Cx<'_>) {
         if self.is_over {
             return;
@@ -428,14 +429,14 @@ impl Daemon {
         }
     }
 
-    /// What any room waits for.
+    /// Everything that waits in any room.
     pub(crate) fn explain(&self) -> Vec<Waiting> {
         let mut waiting: Vec<Waiting> = self.explain_gathers().collect();
         waiting.extend(self.local.explain());
         waiting.extend(self.root.iter().flat_map(|root| root.explain()));
         let before = waiting.len();
         waiting.extend(self.starter.iter().flat_map(|starter| starter.explain()));
-        // Whoever starts the daemons knows better.
+        // The starter, if there is one, has more details.
         if waiting.len() == before {
             waiting.extend(self.explain_boot());
         }
@@ -443,7 +444,7 @@ impl Daemon {
     }
 
     fn explain_gathers(&self) -> impl Iterator<Item = Waiting> {
-        // What tasks are for, and who waits for them, the root knows.
+        // The root knows the purposes of tasks, and what waits for them.
         let open = self.overlay.open_operations().filter(|(op, ..)| !matches!(op, OpId::Task(_)));
         open.map(|(op, since, awaited)| Waiting {
             operation: op.name().into(),
@@ -458,7 +459,7 @@ impl Daemon {
 
     fn explain_boot(&self) -> Option<Waiting> {
         let Boot::Booting(since) = self.boot else { return None };
-        // The others know of those below them only.
+        // Other daemons know only those below them.
         self.root.as_ref().filter(|root| !root.has_failed_to_boot())?;
         Some(Waiting {
             operation: "boot".into(),
@@ -472,7 +473,7 @@ impl Daemon {
     }
 }
 
-/// What the overlay is told of itself.
+/// The overlay's part of the configuration.
 fn setup(config: &NodeConfig) -> Setup {
     Setup {
         me: config.id,

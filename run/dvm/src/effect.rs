@@ -12,14 +12,14 @@ use crate::job::JobRequest;
 use crate::msg::{Cleanup, Control, ExitStatus, Measured, MpiLibrary, SpawnFailure, Survey};
 use crate::report::Report;
 
-/// What happened at this node.
+/// An event at this node.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// The link to a neighbour stands.
+    /// The link to a neighbour is up.
     LinkUp {
         peer: NodeId,
     },
-    /// The next bytes of what a neighbour's [`Effect::Link`]s hold, in order, split anyhow.
+    /// The next bytes of a neighbour's [`Effect::Link`]s, in order, split anywhere.
     LinkBytes {
         peer: NodeId,
         bytes: &'a [u8],
@@ -53,14 +53,14 @@ pub enum Input<'a> {
         file: Option<FileLook>,
     },
 
-    /// The user wants a job (at node 0). Answered by [`Report`]s that carry `request` until the job has a namespace.
+    /// The user submits a job (at node 0). Answered by [`Report`]s that carry `request` until the job has a namespace.
     Submit {
         request: u64,
         job: Box<JobRequest>,
     },
-    /// Jobs that wait for the DVM to be there are not wanted any more (at node 0).
+    /// Refuse the jobs that wait for the DVM to come up (at node 0).
     Withdraw,
-    /// This process is about to be stopped by its user, who will let it go on.
+    /// The user is about to stop this process, and will continue it later.
     StandStill,
     Control {
         nspace: Nspace,
@@ -83,7 +83,7 @@ pub enum Input<'a> {
         proc: ProcId,
         status: ExitStatus,
     },
-    /// What a process wrote; never more than the credit it had.
+    /// Output of a process; never more than its credit.
     Output {
         proc: ProcId,
         channel: IofChannel,
@@ -116,7 +116,7 @@ pub enum Input<'a> {
         proc: ProcId,
     },
 
-    /// A process has loaded this MPI library, as [`Effect::Inspect`] has shown.
+    /// A process has loaded this MPI library, found by [`Effect::Inspect`].
     Inspected {
         proc: ProcId,
         library: MpiLibrary,
@@ -131,10 +131,10 @@ pub enum Input<'a> {
     Tick,
 }
 
-/// What the shell is to do, in order.
+/// An action for the shell; actions are carried out in order.
 #[derive(Debug)]
 pub enum Effect {
-    /// For a neighbour.
+    /// Send to a neighbour.
     Link {
         to: NodeId,
         bytes: Arc<[u8]>,
@@ -170,22 +170,22 @@ pub enum Effect {
         path: String,
     },
     Spawn(Box<ProcStart>),
-    /// A process is about to hear of a directory of its own, which must be there (mode 0700, with its parents).
+    /// A process is about to learn of a directory of its own, which must exist (mode 0700, with its parents).
     /// [`Effect::Forget`] removes the job's.
     MakeScratch {
         path: Text,
     },
-    /// To the process's whole group.
+    /// Send to the process's whole group.
     Signal {
         proc: ProcId,
         signal: i32,
     },
-    /// To the process, and to all that descend from it, in whatever group or session; also when it has ended itself.
+    /// Send to the process, and to all its descendants in any group or session; also after it has ended itself.
     SignalTree {
         proc: ProcId,
         signal: i32,
     },
-    /// The process may have this many more bytes read from its channel.
+    /// Read up to this many more bytes from the process's channel.
     Credit {
         proc: ProcId,
         channel: IofChannel,
@@ -204,11 +204,11 @@ pub enum Effect {
         nspace: Nspace,
         bytes: usize,
     },
-    /// Tell the user (at node 0).
+    /// Report to the user (at node 0).
     Report(Report),
-    /// A path that processes of the job leave to us: it goes when [`Effect::Cleanup`] names it, and with the job by
-    /// [`Effect::Forget`] at the latest, even if this daemon is killed before. Said again of a path, it replaces what was
-    /// said before.
+    /// A path that processes of the job leave to us to remove: when [`Effect::Cleanup`] names it, and with the job by
+    /// [`Effect::Forget`] at the latest, even if this daemon is killed before. A second registration of a path replaces the
+    /// first.
     RegisterCleanup {
         nspace: Nspace,
         path: Text,
@@ -224,12 +224,12 @@ pub enum Effect {
         nspace: Nspace,
         scratch: Text,
     },
-    /// Look whether this process has loaded an MPI library. If it has, [`Input::Inspected`] says so.
+    /// Check whether this process has loaded an MPI library. If it has, the answer is [`Input::Inspected`].
     Inspect {
         proc: ProcId,
         pid: u32,
     },
-    /// Look what these processes (rank and pid), this daemon and its node use.
+    /// Measure what these processes (rank and pid), this daemon and its node use.
     Measure {
         survey: Survey,
         pids: Vec<(u32, u32)>,
@@ -249,11 +249,11 @@ pub struct ProcStart {
     /// `None`: unbound.
     pub cpus: Option<CpuSet>,
     pub stdin: StdinPlan,
-    /// It has a third output stream, whose descriptor `PHALANX_STDDIAG_FD` names.
+    /// It has a third output stream; `PHALANX_STDDIAG_FD` names its descriptor.
     pub diag: bool,
-    /// When its launcher dies it gets SIGTERM, and a moment to end by itself; otherwise it is killed at once.
+    /// When its launcher dies, it gets SIGTERM and a moment to end by itself; otherwise it is killed at once.
     pub asked_first: bool,
-    /// What it leaves behind when it ends is nobody's to end, such as a connection that ssh keeps for the user's next session.
+    /// What it leaves behind is not to be killed, such as a connection that ssh keeps for the user's next session.
     pub may_leave: bool,
 }
 

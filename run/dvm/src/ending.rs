@@ -1,4 +1,4 @@
-//! How a job has ended, in one or two lines for a person: who failed first, and how.
+//! How a job has ended, in one or two lines for a person: which process failed first, and how.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::ranges::Ranges;
 use crate::words;
 
 impl JobEnd {
-    /// What a person is told; nothing after a success.
+    /// The lines for a person; none after a success.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.reasons();
         let is_told = !lines.is_empty() && !matches!(self.verdict, JobVerdict::WithoutPmix { .. });
@@ -41,7 +41,7 @@ impl JobEnd {
         format!("{who} had been waiting in {operation} for {time}{absent}")
     }
 
-    /// Why it has ended, and what came of it.
+    /// Why it has ended, and the consequences.
     fn reasons(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let first = match &self.verdict {
@@ -72,7 +72,7 @@ impl JobEnd {
                     1 => format!("; {} was still running", words::ranks(&running)),
                     _ => format!("; {} were still running", words::ranks(&running)),
                 };
-                // Another DVM does not tell the limit of a job that ranks have started there.
+                // For a job spawned in another DVM, the limit is not known here.
                 return vec![match limit.is_zero() {
                     true => format!("the job was ended at its time limit{who}"),
                     false => {
@@ -186,13 +186,14 @@ fn named(by: &ProcId, tool: Option<&ToolProcess>) -> String {
 
 /// Whoever had waited for less was only just on the way.
 const LONG: Duration = Duration::from_secs(1);
-/// More is in the exit report.
+/// The exit report has the rest.
 const MOST_WAITED: usize = 5;
 const COLLECTIVES: [&str; 5] = ["fence", "connect", "disconnect", "group construct", "group destruct"];
-/// A process may have begun so much later than the time of its job's limit.
+/// A process may have begun this much later than its job's time limit.
 const SLACK: Duration = Duration::from_millis(500);
 
-/// What an MPI library without a PMIx client means to a job of several ranks. `linked`: who has to do with it, and how.
+/// What an MPI library without a PMIx client means for a job of several ranks. `linked`: the program or rank concerned, and
+/// how.
 pub fn without_pmix(linked: &str, library: &str) -> String {
     format!(
         "{linked} MPICH ({library}), which was built without PMIx: each rank would run alone, as rank 0 of 1"

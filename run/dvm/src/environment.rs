@@ -1,4 +1,4 @@
-//! The environment of a process: what it inherits, what a spawn changes of that, and what its server and we add.
+//! The environment of a process: what it inherits, the changes that a spawn requests, and what its server and we add.
 
 use std::collections::BTreeMap;
 
@@ -52,8 +52,8 @@ impl Variables {
     }
 }
 
-/// `NAME=VALUE`, each name once; later sources win: the job, the app, the changes that were asked for, its prefix; and what says
-/// who the process is: other launchers' variables, the server, ours.
+/// `NAME=VALUE`, each name once; later sources win: the job, the app, the requested changes, its prefix; then the variables
+/// that identify the process: those of other launchers, of the server, and ours.
 pub(crate) fn environment(
     desc: &JobDesc,
     app: &AppDesc,
@@ -64,7 +64,7 @@ pub(crate) fn environment(
 ) -> Vec<Text> {
     let mut env = Variables::default();
     desc.env.iter().cloned().for_each(|entry| env.enter(entry));
-    // Some shells say here where px runs.
+    // Some shells put the host of px here.
     if env.get(b"HOSTNAME").is_some() {
         env.set(b"HOSTNAME", host.as_bytes());
     }
@@ -102,8 +102,8 @@ pub(crate) fn environment(
     env.0.into_values().collect()
 }
 
-/// Whether a variable says who a process is in its job, and which server it belongs to. A program that hands all of its environment on to what
-/// it starts means none of these: each process has its own, or none.
+/// Whether a variable identifies a process in its job, or its server. A program that passes on its whole environment to what it
+/// starts does not mean these: each process has its own, or none.
 pub fn is_identity(name: &[u8]) -> bool {
     IDENTITIES.iter().any(|known| match known.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix.as_bytes()),
@@ -111,7 +111,7 @@ pub fn is_identity(name: &[u8]) -> bool {
     })
 }
 
-/// What shells add themselves is not among them: they replace what has its name.
+/// Variables that shells set themselves are not listed: shells replace inherited ones.
 const IDENTITIES: &[&str] = &[
     "PMIX_NAMESPACE",
     "PMIX_RANK",

@@ -1,4 +1,4 @@
-//! The hosts that a DVM is to have beside the one that it begins on, and the commands that start a daemon there.
+//! The hosts that a DVM is to have besides the one that it begins on, and the commands that start a daemon there.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use phalanx_wire::Text;
 
 use crate::hosts::Slots;
 
-/// What a root is told of the daemons that it is to start. An empty one is a DVM of one host.
+/// The daemons that a root is to start. An empty fleet is a DVM of one host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
     /// They become nodes 1, 2, ... in this order.
@@ -15,25 +15,25 @@ pub struct Fleet {
     pub agents: Vec<Agent>,
     /// Environment of the agents, complete: `NAME=VALUE`.
     pub env: Vec<Text>,
-    /// A host whose daemon does not come up is left out and named; otherwise it ends the start.
+    /// A host with a daemon that does not come up is left out and reported; otherwise it ends the start.
     pub skip_bad: bool,
 }
 
 /// Another host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FarHost {
-    /// As the user has called it.
+    /// The user's name for it.
     pub name: Arc<str>,
     pub slots: Slots,
     pub max_slots: Option<u32>,
 }
 
-/// A command that runs `px daemon` on hosts, with its own standard input and output as theirs.
+/// A command that runs `px daemon` on hosts, and connects its own standard input and output to theirs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
     pub argv: Vec<Text>,
-    /// The hosts, by their place in [`Fleet::hosts`]. If there are several, they read the same input.
+    /// The hosts, by index in [`Fleet::hosts`]. If there are several, they read the same input.
     pub hosts: Vec<usize>,
-    /// Each line that the host at place `K` of this list writes begins with `K: `, as with `srun --label`.
+    /// Each line that the host at index `K` of this list writes begins with `K: `, as with `srun --label`.
     pub labels: bool,
 }

@@ -1,7 +1,7 @@
-//! What this runtime supports, and what becomes of upcalls that require more.
+//! Refuses upcalls with required directives that this runtime does not support.
 //!
-//! The table of what each function honours (`root/mod.rs`) is what queries are told of, and what a required directive is looked up
-//! in before anything is done. The root looks at spawns itself, so that whoever asked hears the reason before the status.
+//! The table of honoured attributes (`root/mod.rs`) answers queries, and required directives are looked up in it before
+//! anything is done. The root checks spawns itself, so that the requester gets the reason before the status.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,19 @@ use phalanx_wire::{Info, Key, Nspace, ProcId};
 use crate::root::FUNCTIONS;
 use crate::root::spawn::{refusal, required_in};
 
-/// Looks at the upcalls of our server before anybody acts upon them.
+/// Checks the upcalls of our server before anything acts on them.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// Directives that the user of a job was told of.
+    /// Directives that the user of a job was notified about.
     told: BTreeSet<(Nspace, &'static str, Key)>,
 }
 
-/// An upcall that requires what nobody honours.
+/// An upcall with a required directive that nothing honours.
 #[derive(Debug)]
 pub(crate) struct Unsupported {
-    /// The caller is told a status only; the user of the caller's job is told what it was about, once.
+    /// The caller gets only a status; the user of the caller's job gets the details, once.
     pub(crate) note: Option<(Option<ProcId>, String)>,
-    /// Others wait for it: it goes on, and is to fail for all of them.
+    /// Other members wait for it: it goes on, and is to fail for all of them.
     pub(crate) goes_on: bool,
 }
 
@@ -50,7 +50,7 @@ impl Gate {
     }
 }
 
-/// The first directive that must be honoured and that nobody honours.
+/// The first required directive that nothing honours.
 fn unknown_directive(op: &mut HostOp) -> Option<Key> {
     if matches!(op, HostOp::Spawn(_)) {
         return None;
@@ -61,7 +61,7 @@ fn unknown_directive(op: &mut HostOp) -> Option<Key> {
     unknown.find_map(|info| required_in(info).cloned())
 }
 
-/// Who has called, or takes part.
+/// The process that has called, or one that takes part.
 fn caller(op: &HostOp) -> Option<&ProcId> {
     match op {
         HostOp::Fence(FenceRequest { procs, .. })
@@ -73,7 +73,7 @@ fn caller(op: &HostOp) -> Option<&ProcId> {
     }
 }
 
-/// Others take part in a collective, and wait: it is to fail for all of them. `false`: it is no collective.
+/// Makes a collective fail for all its members. `false`: it is no collective.
 fn fail_collective(op: &mut HostOp) -> bool {
     match op {
         HostOp::Fence(FenceRequest { info, .. })
@@ -88,5 +88,5 @@ fn fail_collective(op: &mut HostOp) -> bool {
     }
 }
 
-/// Directives that users were told of, at most.
+/// The most directives that are remembered as already reported.
 const MOST_TOLD: usize = 64;

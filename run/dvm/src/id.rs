@@ -1,8 +1,8 @@
-//! Names that all rooms have in common: of daemons, and of what has arrived at the root and is not done with.
+//! Identifiers that all rooms share: of daemons, and of chunks that the root has not finished with.
 
 use crate::encoding::{Encode, Malformed, Reader, Writer};
 
-/// A daemon's number in its DVM. The root is 0; the tree follows from the numbers.
+/// A daemon's number in its DVM. The root is 0; the numbers determine the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 

@@ -1,4 +1,4 @@
-//! What a user asks to be run, and what is told at its end.
+//! What a user requests to be run, and the report at its end.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -17,29 +17,29 @@ pub struct JobRequest {
     pub apps: Vec<AppSpec>,
     /// The environment that every rank begins with, `NAME=VALUE`.
     pub env: Vec<Text>,
-    /// Beside it ranks get nothing of the environment of the DVM that is to run them.
+    /// Ranks get nothing else from the environment of the DVM that runs them.
     pub whole_env: bool,
     pub stdin: StdinTarget,
     /// What may be pulled and pushed while it runs; `None`: everything.
     pub forward: Option<IofChannel>,
-    /// Its processes have a stream for diagnostics beside the standard ones.
+    /// Its processes have a stream for diagnostics besides the standard ones.
     pub diag: bool,
     pub on_failure: FailurePolicy,
     /// Kill the job when it has run this long.
     pub timeout: Option<Duration>,
-    /// From the polite signal to SIGKILL; `None`: as the DVM does.
+    /// From the polite signal to SIGKILL; `None`: the DVM's default.
     pub kill_after: Option<Duration>,
     /// Takes a checkpoint of one process, for programs that do not do it themselves.
     pub checkpoint_command: Option<Text>,
-    /// Runs instead of the program of a process that goes on from a checkpoint.
+    /// Runs instead of the program of a process that restarts from a checkpoint.
     pub restart_command: Option<Text>,
-    /// Give the job up when not all of its processes run after this long.
+    /// Give the job up if not all of its processes run after this long.
     pub start_timeout: Option<Duration>,
-    /// How the ranks are placed, as far as the user said.
+    /// How the ranks are placed, as far as the user has set it.
     pub policy: Policy,
     /// Further directives, as `PMIx_Spawn` takes them.
     pub info: Vec<Info>,
-    /// The process that asked, when it was not the user.
+    /// The requesting process, if it was not the user.
     pub parent: Option<ProcId>,
 }
 
@@ -51,7 +51,7 @@ pub struct AppSpec {
     pub procs: Option<u32>,
     /// Set on top of the job's environment, `NAME=VALUE`.
     pub env: Vec<Text>,
-    /// What is changed of that, in this order.
+    /// Changes to that environment, in this order.
     pub changes: Vec<EnvChange>,
     /// Working directory; the launcher's own when absent.
     pub cwd: Option<Text>,
@@ -59,11 +59,11 @@ pub struct AppSpec {
     pub prefix: Option<Text>,
     /// Only on these nodes, with these slots; empty is everywhere.
     pub hosts: Vec<HostEntry>,
-    /// What was said about the placement of this app context alone; otherwise the job's policy holds.
+    /// The placement policy of this app context alone; otherwise the job's policy holds.
     pub policy: Option<Policy>,
 }
 
-/// Why the job ended as it did: what decides the launcher's exit code.
+/// Why the job ended as it did; determines the launcher's exit code.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobVerdict {
     Success,
@@ -113,8 +113,8 @@ pub enum JobVerdict {
     },
 }
 
-/// When a job came how far, counted from when it was submitted. What all processes must have come to is not told of jobs in which
-/// some have not.
+/// When a job reached each phase, counted from its submission. Phases that require all processes are missing if some have not
+/// reached them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phases {
     /// Its processes have places.
@@ -132,14 +132,14 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// With their names, in order; those that were reached.
+    /// The phases that were reached, with their names, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Duration)> {
         let Phases { placed, started, connected, finalized, exited, ended } = *self;
         let phases = [placed, started, connected, finalized, exited, ended];
         PHASES.into_iter().zip(phases).filter_map(|(name, time)| Some((name, time?)))
     }
 
-    /// What [`iter`](Phases::iter) has told.
+    /// The inverse of [`iter`](Phases::iter).
     pub fn named(named: impl Fn(&str) -> Option<Duration>) -> Phases {
         let [placed, started, connected, finalized, exited, ended] = PHASES.map(named);
         Phases { placed, started, connected, finalized, exited, ended }
@@ -193,14 +193,14 @@ pub struct JobEnd {
     pub phases: Phases,
 }
 
-/// Processes that were waiting for the same.
+/// Processes that were waiting for the same thing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waited {
     /// As ranges: `0-1,3`.
     pub ranks: String,
-    /// In the standard's words: `fence`, `get` ...
+    /// The operation in the standard's words: `fence`, `get` ...
     pub operation: String,
-    /// What it was about.
+    /// What the operation was about.
     pub subject: String,
     /// How long the first of them had been waiting.
     pub longest: Duration,
@@ -218,7 +218,7 @@ impl Waited {
 }
 
 impl JobVerdict {
-    /// As a query for the job's status is answered.
+    /// The answer to a query for the job's status.
     pub(crate) fn status(&self) -> Status {
         match self {
             JobVerdict::Success => Status::SUCCESS,
@@ -239,7 +239,7 @@ impl JobVerdict {
         }
     }
 
-    /// Whose fault it is.
+    /// The process that is at fault.
     pub(crate) fn culprit(&self) -> Option<&ProcId> {
         match self {
             JobVerdict::Failed { first } => Some(&first.proc),
@@ -248,7 +248,7 @@ impl JobVerdict {
         }
     }
 
-    /// Who wanted the end.
+    /// The requester of the end.
     pub(crate) fn wanted_by(&self) -> Option<&ProcId> {
         match self {
             JobVerdict::Killed { by, .. } => Some(by),
@@ -257,7 +257,7 @@ impl JobVerdict {
         }
     }
 
-    /// What is to be said beside the word.
+    /// Details of the verdict.
     pub(crate) fn reason(&self) -> Option<&str> {
         match self {
             JobVerdict::Aborted { message, .. } => Some(message),
@@ -294,7 +294,7 @@ impl JobVerdict {
         }
     }
 
-    /// What the launcher exits with.
+    /// The exit code for the launcher.
     pub fn exit_code(&self) -> i32 {
         match self {
             JobVerdict::Success => 0,

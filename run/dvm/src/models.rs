@@ -1,4 +1,4 @@
-//! What programs of other makers look for: in their environment before they call init, and under keys of their own.
+//! What programs of other vendors look for: in their environment before they call init, and under keys of their own.
 
 use phalanx_spec::Rank;
 use phalanx_wire::{Key, Kval, Text, Value};
@@ -10,11 +10,11 @@ pub(crate) fn variables(desc: &JobDesc, rank: Rank, local_size: usize) -> Vec<(&
     let places = &desc.places;
     let sizes = desc.app_sizes();
     let mut variables = vec![
-        // Open MPI 4.1 (ORTE) asks its `schizo` components whether it was launched, and none of them looks at
-        // PMIX_NAMESPACE; without a trigger its processes come up as so many jobs of one. This one makes it use the PMIx
-        // server that it was given and nothing else.
+        // Open MPI 4.1 (ORTE) asks its `schizo` components whether it was launched, and none of them checks PMIX_NAMESPACE;
+        // without a trigger each process comes up as a job of one. This one makes it use the PMIx server that it was given and
+        // nothing else.
         ("JSM_JSRUN_PORT", "1".to_owned()),
-        // What users' wrapper scripts read under mpirun.
+        // Variables that users' wrapper scripts read under mpirun.
         ("OMPI_COMM_WORLD_RANK", rank.0.to_string()),
         ("OMPI_COMM_WORLD_SIZE", desc.size.to_string()),
         ("OMPI_COMM_WORLD_LOCAL_RANK", places.local_rank.get(rank.0).to_string()),
@@ -28,8 +28,8 @@ pub(crate) fn variables(desc: &JobDesc, rank: Rank, local_size: usize) -> Vec<(&
     let crowded = desc.node_of(rank).is_some_and(|node| desc.crowded.contains(node.0));
     let said = |entry: &Text| entry.as_bytes().starts_with(b"OMPI_MCA_mpi_");
     if crowded && !desc.env.iter().any(said) {
-        // Open MPI 4.1 yields while it waits only if this says so: a ring of 16 ranks on 2 cores takes a sixth of the time.
-        // Who has set any of its progress parameters knows better.
+        // Open MPI 4.1 yields while it waits only if this is set: a ring of 16 ranks on 2 cores takes a sixth of the time. Do
+        // not interfere with users that set any of its progress parameters.
         variables.push(("OMPI_MCA_mpi_oversubscribe", "1".to_owned()));
     }
     variables

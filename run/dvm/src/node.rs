@@ -1,7 +1,7 @@
 //! One daemon: its decisions and its PMIx server, joined.
 //!
-//! What the server asks of its host is decided in `daemon.rs`, what the daemon asks of the server is done at once, and
-//! only what concerns the world outside leaves as an [`Effect`].
+//! `daemon.rs` decides on the server's upcalls; calls to the server are carried out at once; only what concerns the outside
+//! world leaves as an [`Effect`].
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::daemon::{Act, Daemon, Happening};
 use crate::effect::{Effect, Input};
 use crate::start::StartPlan;
 
-/// `S` is the PMIx server; anything that takes a server's calls will do, which is how a simulation scripts thousands.
+/// `S` is the PMIx server; anything that accepts a server's calls will do, so a simulation can script thousands.
 #[derive(Debug)]
 pub struct Node<S: Machine> {
     daemon: Daemon,
@@ -27,14 +27,14 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
         Node { daemon: Daemon::new(config), server, outbox: Outbox::default(), acts: VecDeque::new() }
     }
 
-    /// A root that starts the other daemons itself.
+    /// Makes this a root that starts the other daemons itself.
     #[must_use]
     pub fn starting(mut self, plan: StartPlan) -> Node<S> {
         self.daemon.start_others(plan);
         self
     }
 
-    /// Takes one happening to its end. Effects are to be carried out in order.
+    /// Handles one input completely. Effects are to be carried out in order.
     pub fn handle(&mut self, now: Time, input: Input<'_>, effects: &mut VecDeque<Effect>) {
         use phalanx_core::Input as ServerInput;
         let connection = match &input {
@@ -53,7 +53,7 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
         self.settle(now, effects);
     }
 
-    /// When this node next wants an [`Input::Tick`], if nothing else happens before.
+    /// When this node next needs an [`Input::Tick`], if nothing else happens before.
     pub fn deadline(&self) -> Option<Time> {
         [self.daemon.deadline(), self.server.deadline()].into_iter().flatten().min()
     }
@@ -63,7 +63,7 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
         self.server.is_full(conn)
     }
 
-    /// What this daemon waits for. Its server's own waits are the server's to explain.
+    /// What waits in this daemon. Its server explains its own waits.
     pub fn explain(&self) -> Vec<Waiting> {
         self.daemon.explain()
     }
@@ -76,7 +76,7 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
         &mut self.server
     }
 
-    /// Passes questions and answers between daemon and server until both are quiet.
+    /// Passes calls and answers between daemon and server until both are quiet.
     fn settle(&mut self, now: Time, effects: &mut VecDeque<Effect>) {
         use phalanx_core::Input as ServerInput;
         loop {
@@ -95,7 +95,7 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
                     Output::Return { id, result } => {
                         self.daemon.handle(now, Happening::Returned { id, result }, &mut self.acts);
                     }
-                    // A server connects to nobody and has no callbacks of its own.
+                    // A server makes no connections and has no callbacks of its own.
                     Output::Connect { .. } | Output::Deliver { .. } => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! Sets of small numbers (ranks, nodes) as ascending ranges: what "all but three of a million" costs is three entries.
+//! Sets of small numbers (ranks, nodes) as ascending ranges: "all but three of a million" takes four entries.
 //!
 //! Everything that crosses the tree names processes and nodes by these, so no message grows with ranks times ranks.
 
@@ -11,7 +11,7 @@ use crate::words;
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ranges(Vec<(u32, u32)>);
 
-/// Spans that came from elsewhere are not ascending and apart.
+/// Received spans are not ascending, or not apart.
 #[derive(Debug)]
 pub struct Disordered;
 
@@ -107,12 +107,12 @@ impl Ranges {
         self.0.iter().map(|&(first, last)| last - first + 1).sum()
     }
 
-    /// How many members are below `n`: the index of `n`, if it is one.
+    /// How many members are below `n`, which is the index of `n` if it is a member.
     pub fn index_of(&self, n: u32) -> u32 {
         self.0.iter().take_while(|span| span.0 < n).map(|&(first, last)| last.min(n - 1) - first + 1).sum()
     }
 
-    /// The member that so many are below.
+    /// The member with this index.
     pub fn nth(&self, mut index: u32) -> Option<u32> {
         for (first, last) in self.spans() {
             match last - first {
@@ -190,7 +190,7 @@ impl fmt::Debug for Ranges {
     }
 }
 
-/// Each span by its distance from the one before and its length: ranges of large numbers are short, too.
+/// Each span as its distance from the one before and its length: ranges of large numbers are short, too.
 impl Encode for Ranges {
     fn encode(&self, to: &mut Writer) {
         to.number(self.spans().count() as u64);
@@ -209,7 +209,7 @@ impl Encode for Ranges {
         for _ in 0..count {
             let (gap, more) = (u32::decode(from)?, u32::decode(from)?);
             let span = next.checked_add(gap).and_then(|first| Some((first, first.checked_add(more)?)));
-            // How many there are is counted in the same type.
+            // The number of members must fit the same type.
             let Some((first, last)) = span.filter(|(_, last)| *last < u32::MAX) else {
                 return Err(from.malformed("a range of numbers that are too large"));
             };
@@ -220,7 +220,7 @@ impl Encode for Ranges {
     }
 }
 
-/// Set aside before it is known that so many follow.
+/// Entries to allocate before it is known that so many follow.
 const ROOM: usize = 64;
 
 #[cfg(test)]

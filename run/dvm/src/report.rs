@@ -1,4 +1,4 @@
-//! What the user is told.
+//! Reports to the user.
 
 mod placed;
 
@@ -11,21 +11,21 @@ use crate::job::JobEnd;
 
 pub use placed::Placed;
 
-/// What the user is told.
+/// A report to the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
-    /// So many of the other daemons are there, or given up.
+    /// How many of the other daemons are up, or given up.
     Starting {
         done: u32,
         of: u32,
     },
     /// All daemons know each other: jobs can run.
     Ready,
-    /// They never will; jobs that wait for it are refused. Or this daemon has lost the others. The text says why.
+    /// The DVM will not come up, and jobs that wait for it are refused; or this daemon has lost the others. `error` states why.
     NotReady {
         error: String,
     },
-    /// The request could not even begin; the text says what, why and a hint.
+    /// The request was refused; `error` states what, why and a hint.
     Refused {
         request: u64,
         error: String,
@@ -36,7 +36,7 @@ pub enum Report {
         nspace: Nspace,
         placed: Arc<Placed>,
     },
-    /// How far something has come that takes long: `starting`, 12 of 16.
+    /// The progress of a phase: `starting`, 12 of 16.
     Progress {
         nspace: Nspace,
         phase: &'static str,
@@ -65,7 +65,7 @@ pub enum Report {
         proc: ProcId,
         channel: IofChannel,
     },
-    /// What a process wants to be read where its output is read: whole lines, by request instead of by writing.
+    /// Text that a process logs, to be shown where its output is shown: whole lines, by request instead of by writing.
     Logged {
         proc: ProcId,
         channel: IofChannel,
@@ -76,11 +76,11 @@ pub enum Report {
         nspace: Option<Nspace>,
         text: String,
     },
-    /// The job is being ended, or its processes have ended by themselves; what follows is the rest of its output. Shells tell
-    /// this past what waits for the user.
+    /// The job is being ended, or its processes have ended by themselves; what follows is the rest of its output. Shells
+    /// deliver this report ahead of output that waits for the user.
     Ending {
         nspace: Nspace,
     },
-    /// After the last byte of output.
+    /// Comes after the last byte of output.
     Ended(Box<JobEnd>),
 }

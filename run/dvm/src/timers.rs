@@ -1,4 +1,4 @@
-//! When what is to be looked at again.
+//! Timers, sorted by time.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Small things said in words: durations, signals, sets of ranks.
+//! Durations, signals and sets of ranks in words.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// `SIGSEGV`, or `signal 40` for one without a name of its own.
+/// `SIGSEGV`, or `signal 40` for one without a name.
 pub fn signal(number: i32) -> String {
     let named = usize::try_from(number).ok().and_then(|number| SIGNALS.get(number.checked_sub(1)?));
     named.map_or_else(|| format!("signal {number}"), |name| format!("SIG{name}"))
 }
 
-/// `rank 3`, `ranks 0-3, 7`; of many only the first few ranges and how many there are.
+/// `rank 3`, `ranks 0-3, 7`; if there are many, only the first few ranges and the count.
 pub fn ranks(ranks: &[u32]) -> String {
     let mut sorted = ranks.to_vec();
     sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! What is said is what is heard, and any bytes are a message or a reason.
+//! Messages survive encoding and decoding, and any bytes are a message or a reason.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -379,7 +379,7 @@ fn comes_back<T: Encode + Debug>(values: Vec<T>) {
         let bytes = to_bytes(&value);
         let back: T = from_bytes(&bytes).unwrap_or_else(|error| panic!("{value:?}: {error}"));
         assert_eq!(format!("{value:?}"), format!("{back:?}"));
-        // Whatever it is cut down to is refused, or something else that is whole.
+        // Any truncation is refused.
         for end in 0..bytes.len() {
             assert!(from_bytes::<T>(&bytes[..end]).is_err(), "{value:?} cut off at {end}");
         }

@@ -1,4 +1,4 @@
-//! Numbers, texts, lists, and what may be there or not.
+//! Numbers, texts, lists, and optional values.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ impl Encode for u8 {
     }
 }
 
-/// Small ones of either sign are short.
+/// Small numbers of either sign are short.
 impl Encode for i32 {
     fn encode(&self, to: &mut Writer) {
         to.number(u64::from(((self << 1) ^ (self >> 31)).cast_unsigned()));

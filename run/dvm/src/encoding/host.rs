@@ -1,4 +1,4 @@
-//! What servers ask of their hosts, and the answers: a request that this daemon's server has is answered by the root.
+//! Requests of servers to their hosts, and the answers: a request of this daemon's server is answered by the root.
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
@@ -57,7 +57,7 @@ encoded!(struct OverdueCall { call });
 encoded!(struct PullEnded { from, handle, directives, died });
 encoded!(struct GroupRequest { from, id, procs, info });
 
-/// What clients say has bytes already.
+/// Clients' messages have a byte format already.
 macro_rules! said_by_clients {
     ($($body:ty)+) => {$(
         impl Encode for $body {
@@ -102,5 +102,5 @@ impl Encode for Time {
     }
 }
 
-/// As the newest clients would say it.
+/// The dialect of the newest clients.
 const DIALECT: Dialect = Dialect { format: FORMAT, release: Release::new(6, 1, 0) };

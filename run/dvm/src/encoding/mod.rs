@@ -1,4 +1,4 @@
-//! How what daemons say to each other becomes bytes, and what bytes must be to become it again.
+//! How messages between daemons become bytes, and how bytes are checked and decoded.
 //!
 //! One line beside each type names its fields, and both directions follow from it; the compiler insists that no field is
 //! missing. Integers take as many bytes as their value needs, lists begin with their length, variants with the number
@@ -17,7 +17,7 @@ use std::fmt;
 
 use phalanx_wire::codec::{self, Format, Generation, Item};
 
-/// Something that can be said to another daemon.
+/// A type that can be sent to another daemon.
 pub(crate) trait Encode: Sized {
     fn encode(&self, to: &mut Writer);
     fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed>;
@@ -36,7 +36,7 @@ pub(crate) trait Encode: Sized {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     what: String,
-    /// So many bytes from the end.
+    /// The position, in bytes from the end.
     left: usize,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn to_bytes<T: Encode>(value: &T) -> Vec<u8> {
     to.out
 }
 
-/// What these bytes say, all of them.
+/// Decodes all of these bytes.
 pub(crate) fn from_bytes<T: Encode>(bytes: &[u8]) -> Result<T, Malformed> {
     let mut from = Reader::new(bytes);
     let value = T::decode(&mut from)?;
@@ -76,7 +76,7 @@ impl Writer {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Seven bits to a byte, the lowest first; the highest bit says that more follow.
+    /// Seven bits to a byte, the lowest first; the highest bit is set if more follow.
     pub(crate) fn number(&mut self, mut n: u64) {
         while n >= 0x80 {
             self.out.push(n as u8 | 0x80);
@@ -85,7 +85,7 @@ impl Writer {
         self.out.push(n as u8);
     }
 
-    /// As clients would be sent it.
+    /// Packed as for clients.
     pub(crate) fn item<T: Item>(&mut self, item: &T) {
         let mut packing = codec::Writer::onto(FORMAT, std::mem::take(&mut self.out));
         packing.put(item);
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Err(self.malformed("a number of more than 64 bits"))
     }
 
-    /// The length of a list. Everything that can be listed takes at least a byte.
+    /// The length of a list. Every item takes at least a byte.
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = self.number()?;
         match usize::try_from(count) {
@@ -157,10 +157,10 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Both ends are of one build: nothing is described, and every data type has a place.
+/// Both ends are of one build: no type descriptions, and every data type is available.
 const FORMAT: Format = Format { generation: Generation::Every, described: false };
 
-/// Says which fields a structure has, or which variants with which numbers an enumeration.
+/// Lists the fields of a structure, or the variants of an enumeration with their numbers.
 macro_rules! encoded {
     ($(<$c:ident: $bound:ident>)? struct $name:ident { $($field:ident),* $(,)? }) => {
         impl $(<$c: $bound>)? $crate::encoding::Encode for $name $(<$c>)? {

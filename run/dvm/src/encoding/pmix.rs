@@ -1,4 +1,4 @@
-//! Values, names and codes of PMIx: packed as clients' are.
+//! Values, names and codes of PMIx, packed as for clients.
 
 use phalanx_spec::{IofChannel, Persistence, ProcState, Range, Rank, Status};
 use phalanx_wire::{Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Text};
@@ -22,7 +22,7 @@ packed!(Info Kval Pdata ProcId);
 packed!(Key Nspace Text);
 packed!(IofChannel Persistence ProcState Range Rank Status);
 
-/// What members have put may be long: it is not looked through for its end.
+/// Contributions of members may be long: the length goes first, so that decoding need not search for the end.
 impl Encode for Blob {
     fn encode(&self, to: &mut Writer) {
         to.number(self.len() as u64);

@@ -1,4 +1,4 @@
-//! Hardware: sets of CPUs as the lists that people write, topologies in the form that daemons send them.
+//! Hardware: sets of CPUs as lists in text form, topologies in the form in which daemons send them.
 
 use phalanx_topo::{CpuSet, Level, Topology};
 

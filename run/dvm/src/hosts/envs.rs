@@ -1,6 +1,7 @@
-//! What batch systems say in the environment about the nodes of an allocation.
+//! What batch systems put into the environment about the nodes of an allocation.
 //!
-//! Values are given, never looked up. PBS names a file instead, which is a hostfile; Grid Engine names one of its own form.
+//! Values are passed in, never looked up. PBS names a file instead, which is a hostfile; Grid Engine names one in its own
+//! format.
 
 use super::scan::{Line, lines, single};
 use super::{Host, HostEntry, HostsError, Slots, ranges};
@@ -49,7 +50,7 @@ pub fn parse_grid_engine(file: &str, text: &str) -> Result<Vec<HostEntry>, Hosts
     Ok(super::merge_hosts(entries))
 }
 
-/// Hosts, and after them how many slots each has.
+/// Reads hosts, followed by the number of slots of each.
 fn read_stated(line: &mut Line<'_>, entries: &mut Vec<HostEntry>) -> Result<(), HostsError> {
     let start = *line;
     let names = ranges::names(line)?;
@@ -63,7 +64,7 @@ fn stated(name: String, slots: u32) -> HostEntry {
     HostEntry { host: Host::Name(name), slots: Slots::Stated(slots), max_slots: None, user: None }
 }
 
-/// Reads `2(x3),1` for so many nodes.
+/// Reads `2(x3),1` for this number of nodes.
 fn counts(text: &str, nodes: usize) -> Result<Vec<u32>, HostsError> {
     let mut line = single("SLURM_TASKS_PER_NODE", text);
     let mut counts = Vec::new();

@@ -1,14 +1,14 @@
 //! Hostfiles: one node a line, `NAME [slots=N] [max_slots=M]`, as launchers have read them for decades.
 //!
-//! Read are the forms of Open MPI and PRRTE (with their spellings of the two keys, and ranges in brackets), of MPICH
-//! (`NAME:N`), and of batch systems (a node's bare name once for each slot).
+//! Reads the forms of Open MPI and PRRTE (with their spellings of the two keys, and ranges in brackets), of MPICH (`NAME:N`),
+//! and of batch systems (a node's bare name once for each slot).
 
 use super::hostlist::{is_of_account, relative, user};
 use super::scan::{Line, lines};
 use super::{Host, HostEntry, HostsError, Slots, ranges};
 
-/// Reads a hostfile; `file` is how errors call it. Mentions of one node are joined: slots add up, and a bare name that
-/// occurs once leaves them unstated, while each further one counts as a slot.
+/// Reads a hostfile; errors call it `file`. Mentions of one node are joined: slots add up, and a bare name that occurs once
+/// leaves them unstated, while each further one counts as a slot.
 pub fn parse_hostfile(file: &str, text: &str) -> Result<Vec<HostEntry>, HostsError> {
     let mut entries = Vec::new();
     for mut line in lines(file, text) {
@@ -23,7 +23,7 @@ pub fn parse_hostfile(file: &str, text: &str) -> Result<Vec<HostEntry>, HostsErr
             Slots::Mentioned(times) => Slots::Stated(times),
             slots => slots,
         };
-        // A bound alone says how many at most, and so how many.
+        // A bound alone is also the number of slots.
         if let (Slots::Unstated, Some(most)) = (entry.slots, entry.max_slots) {
             entry.slots = Slots::Stated(most);
         }

@@ -3,8 +3,8 @@
 use super::scan::{Line, single};
 use super::{Host, HostEntry, HostsError, Slots, ranges};
 
-/// Reads a list of hosts. `option` is how errors call it. `NAME:N` states slots; `NAME:*` and `NAME:auto` leave them to
-/// the node; a bare name counts as one mention. Mentions are not joined yet: see [`super::merge_hosts`].
+/// Reads a list of hosts; errors call it `option`. `NAME:N` states slots; `NAME:*` and `NAME:auto` leave them to the node; a
+/// bare name counts as one mention. Mentions are not joined yet: see [`super::merge_hosts`].
 pub fn parse_hosts(option: &str, text: &str) -> Result<Vec<HostEntry>, HostsError> {
     let mut line = single(option, text);
     let mut entries = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn relative(line: &mut Line<'_>) -> Result<Option<Host>, HostsError> 
     }
 }
 
-/// What names of accounts are made of, those of Windows domains too (`DOMAIN\me$`).
+/// The characters of account names, including those of Windows domains (`DOMAIN\me$`).
 pub(super) fn is_of_account(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '$' | '\\')
 }

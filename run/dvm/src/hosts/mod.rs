@@ -1,8 +1,8 @@
-//! The words in which nodes are named: `--host`, hostfiles, what batch systems say, and the files of the `seq` and
+//! The syntax in which nodes are named: `--host`, hostfiles, the variables of batch systems, and the files of the `seq` and
 //! `rankfile` mappings.
 //!
-//! Owns these grammars and their errors, which say where in which text and what was expected there. Never opens a
-//! file: the caller reads it and says how to call it. A name is taken as it stands; nobody is asked whether it exists.
+//! Owns these grammars and their errors, which state the position in the text and what was expected there. Never opens a file:
+//! the caller reads it and passes its name. Names are taken as they stand; whether they exist is not checked.
 //!
 //! Next stop: the shell starts a daemon on each named node, and [`crate::map`] places ranks on them.
 
@@ -32,17 +32,17 @@ pub use seqfile::parse_sequence;
 /// One mention of a node, or of several by their place in the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEntry {
-    /// Which.
+    /// The node.
     pub host: Host,
     /// How many ranks it is for.
     pub slots: Slots,
     /// More than this many ranks are never put there, whatever else is allowed.
     pub max_slots: Option<u32>,
-    /// The account under which to log in there, where it is not the user's own.
+    /// The account under which to log in there, if it is not the user's own.
     pub user: Option<String>,
 }
 
-/// Which node a mention is about.
+/// The node that a mention is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Host {
     /// By name or address.
@@ -56,13 +56,13 @@ pub enum Host {
 /// How many ranks a node is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slots {
-    /// Nobody said: as many as it has CPUs, and more if more are asked for.
+    /// Unknown: as many as it has CPUs, and more if more are requested.
     #[default]
     Unstated,
-    /// It was named so many times on a command line without a number: as many ranks before the next node's turn, and
-    /// otherwise as if nobody had said anything.
+    /// It was named so many times on a command line without a number: as many ranks before the next node's turn, and otherwise
+    /// as if unknown.
     Mentioned(u32),
-    /// Somebody said so; more only where oversubscribing is allowed.
+    /// Stated; more only where oversubscribing is allowed.
     Stated(u32),
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Host {
 }
 
 impl Slots {
-    /// What two mentions of one node amount to.
+    /// The slots of two mentions of one node together.
     pub(crate) fn plus(self, other: Slots) -> Slots {
         match (self, other) {
             (Slots::Stated(a), Slots::Stated(b) | Slots::Mentioned(b))
@@ -96,8 +96,8 @@ impl Slots {
     }
 }
 
-/// Joins mentions of the same node into one, at the place of the first. Slots add up; of maxima and accounts the last
-/// counts.
+/// Joins mentions of the same node into one, at the place of the first. Slots add up; the last maximum and the last account
+/// count.
 pub fn merge_hosts(entries: Vec<HostEntry>) -> Vec<HostEntry> {
     let mut places = std::collections::BTreeMap::new();
     let mut merged: Vec<HostEntry> = Vec::with_capacity(entries.len());
@@ -119,7 +119,7 @@ pub fn merge_hosts(entries: Vec<HostEntry>) -> Vec<HostEntry> {
     merged
 }
 
-/// Whether a name is an address, whose dots separate no domains.
+/// Whether a name is an address; its dots separate no domains.
 fn is_address(name: &str) -> bool {
     name.parse::<std::net::IpAddr>().is_ok()
 }

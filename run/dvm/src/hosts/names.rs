@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use super::is_address;
 
-/// Hosts by name; which number a host has is the owner's business. Nobody is asked for further names.
+/// Hosts by name; the owner numbers them. Further names are not looked up.
 #[derive(Clone, Debug, Default)]
 pub struct HostNames {
     whole: BTreeMap<String, usize>,
-    /// Those with a domain, without it.
+    /// Hosts with a domain, by their names without it.
     short: BTreeMap<String, usize>,
 }
 
 impl HostNames {
-    /// Of two hosts of one name the first is meant.
+    /// If two hosts have the same name, the first counts.
     pub fn insert(&mut self, name: &str, number: usize) {
         self.whole.entry(name.to_ascii_lowercase()).or_insert(number);
         if let Some(short) = short_name(name) {
@@ -21,7 +21,7 @@ impl HostNames {
         }
     }
 
-    /// A host whose name is this one, or this one with or without a domain.
+    /// A host with this name, or with this name plus or minus a domain.
     pub fn find(&self, name: &str) -> Option<usize> {
         let lower = name.to_ascii_lowercase();
         let found = self.whole.get(&lower).or_else(|| match short_name(name) {

@@ -1,7 +1,6 @@
 //! Host names with numbers in brackets: `node[001-010,20]-ib[0-1]`, as Slurm and others write them.
 //!
-//! A leading zero asks for that width, in every number of the range. Several brackets count like digits, the last
-//! fastest.
+//! A leading zero sets the width of every number of the range. Several brackets count like digits, the last fastest.
 
 use super::scan::{Line, MOST_HOSTS};
 use super::{HostsError, is_address};
@@ -12,8 +11,9 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
 }
 
-/// Whether a name server, or a file of hosts, could know it: labels of letters, digits, and dashes between them. Underscores are no
-/// part of the rules, and in use. Letters beyond ASCII are in use as well, but name servers know such hosts by another name (xn--...).
+/// Whether a name server or a file of hosts could know this name: labels of letters, digits, and dashes between them.
+/// Underscores are against the rules, but in use. Letters beyond ASCII are in use as well, but name servers know such hosts by
+/// another name (xn--...).
 fn is_host_name(name: &str) -> bool {
     let is_inner = |label: &str| !label.starts_with('-') && !label.ends_with('-');
     let is_label = |label: &str| (1..=MOST_IN_LABEL).contains(&label.len()) && is_inner(label);
@@ -90,7 +90,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// A range is as wide as its first number if that begins with a zero; otherwise no number of it may.
+    /// A range is as wide as its first number if that begins with a zero; otherwise none of its numbers may.
     fn precedes(&self, next: &Range<'_>) -> bool {
         let is_padded = |number: &str| number.len() > 1 && number.starts_with('0');
         let (Ok(last), Ok(number)) = (self.last.parse::<u64>(), next.first.parse::<u64>()) else {

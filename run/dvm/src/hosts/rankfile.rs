@@ -7,9 +7,9 @@ use super::scan::lines;
 use super::{Host, HostsError, cpulist, ranges};
 use crate::map::{Rankfile, SequenceEntry};
 
-/// Reads a rankfile; `file` is how errors call it. CPUs are logical numbers of cores (of hardware threads under
-/// `hwtcpus`): `0,2-3`; in a package: `1:0-2`, `1:*`; whole packages: `P0`; several, separated by semicolons. A line
-/// without `slot=` leaves the binding to `--bind-to`.
+/// Reads a rankfile; errors call it `file`. CPUs are logical numbers of cores (of hardware threads under `hwtcpus`): `0,2-3`;
+/// in a package: `1:0-2`, `1:*`; whole packages: `P0`; several, separated by semicolons. A line without `slot=` leaves the
+/// binding to `--bind-to`.
 pub fn parse_rankfile(file: &str, text: &str) -> Result<Rankfile, HostsError> {
     let mut ranks = BTreeMap::new();
     for mut line in lines(file, text) {

@@ -1,4 +1,4 @@
-//! Going through a text line by line and word by word, knowing where one is.
+//! Reads a text line by line and word by word, keeping track of the position.
 
 use super::HostsError;
 
@@ -11,7 +11,7 @@ pub(super) struct Line<'a> {
     file: &'a str,
     number: u32,
     whole: &'a str,
-    /// What is left of it to read, a suffix of `whole` up to `end`.
+    /// The rest to read, a suffix of `whole` up to `end`.
     at: usize,
     end: usize,
 }
@@ -33,7 +33,7 @@ pub fn text_of<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, HostsError> {
     })
 }
 
-/// The lines of a file that say something. A `#` begins a comment, wherever it stands.
+/// The lines of a file that are not blank. A `#` begins a comment anywhere.
 pub(super) fn lines<'a>(file: &'a str, text: &'a str) -> impl Iterator<Item = Line<'a>> {
     let numbered = text.lines().zip(1u32..);
     let lines = numbered.map(move |(whole, number)| {
@@ -43,13 +43,13 @@ pub(super) fn lines<'a>(file: &'a str, text: &'a str) -> impl Iterator<Item = Li
     lines.filter(|line| !line.rest().trim().is_empty())
 }
 
-/// A text that is one line of its own: the value of an option.
+/// A text of a single line: the value of an option.
 pub(super) fn single<'a>(option: &'a str, text: &'a str) -> Line<'a> {
     Line { file: option, number: 1, whole: text, at: 0, end: text.len() }
 }
 
 impl<'a> Line<'a> {
-    /// Where the line is in its file, from 1.
+    /// The number of the line in its file, from 1.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
@@ -97,12 +97,12 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// Refuses what was named from here on when there are too many already.
+    /// Refuses what was named from here on if there are too many hosts already.
     pub(super) fn check_count(&self, hosts: usize) -> Result<(), HostsError> {
         if hosts > MOST_HOSTS { Err(self.expected(&format!("at most {MOST_HOSTS} hosts"))) } else { Ok(()) }
     }
 
-    /// The error that something else is here.
+    /// The error for unexpected text at this position.
     pub(super) fn expected(&self, what: &str) -> HostsError {
         let found = self.rest().split_whitespace().next().unwrap_or_default();
         let before = self.whole.get(..self.at).unwrap_or_default();

@@ -1,13 +1,13 @@
 //! The file of `--map-by seq`: one rank a line, `HOST [CPUS]`.
 //!
-//! A hostfile serves too: what it says of slots is of no interest to a sequence.
+//! A hostfile serves too: a sequence ignores its slots.
 
 use super::hostlist::{relative, user};
 use super::scan::lines;
 use super::{Host, HostsError, cpulist, ranges};
 use crate::map::{Sequence, SequenceEntry};
 
-/// Reads a sequence; `file` is how errors call it. The CPUs of a line are those of a rankfile's `slot=`.
+/// Reads a sequence; errors call the file `file`. The CPUs of a line are those of a rankfile's `slot=`.
 pub fn parse_sequence(file: &str, text: &str) -> Result<Sequence, HostsError> {
     let mut entries = Vec::new();
     for mut line in lines(file, text) {

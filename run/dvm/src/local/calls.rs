@@ -1,4 +1,4 @@
-//! What was asked of somebody else and is not answered: of our PMIx server, and of the root for clients of that server.
+//! Unanswered requests: to our PMIx server, and to the root on behalf of clients of that server.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Calls {
     last: u64,
 }
 
-/// What a call of our server was for.
+/// The purpose of a call to our server.
 #[derive(Debug)]
 pub(super) enum Call {
     Register(Nspace),
@@ -50,7 +50,7 @@ impl Calls {
         self.open.remove(&id)
     }
 
-    /// Whether our server has still to answer something for this job.
+    /// Whether our server has yet to answer a call about this job.
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
         self.open.values().any(|call| match call {
             Call::Register(of) => of == nspace,
@@ -61,7 +61,7 @@ impl Calls {
     }
 }
 
-/// Upcalls that wait for the root, and who has made them.
+/// Upcalls that wait for the root, and the processes that made them.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     open: BTreeMap<u64, (HostCall, Option<ProcId>)>,
@@ -83,7 +83,7 @@ impl Requests {
         }
     }
 
-    /// Nobody waits for these any more: the job of those who have asked is over. What the root says to them comes too late.
+    /// The job is over: answers the upcalls of its processes. Later replies of the root are ignored.
     pub(super) fn forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let of_job = |_: &u64, (_, by): &mut (HostCall, Option<ProcId>)| is_of(by.as_ref(), nspace);
         for (_, (call, _)) in self.open.extract_if(.., of_job) {

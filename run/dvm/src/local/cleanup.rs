@@ -1,12 +1,12 @@
-//! Files that processes leave to us: who registered which path, and when it is due.
+//! Files that processes leave to us to remove: which paths are registered for which processes, and when they are due.
 //!
-//! LocalJob control registers them (RFC0015). What concerns processes of this node is entered here, in a table per job; the
-//! rest goes through the root to the daemons of those processes. A file is due when every process that it was
-//! registered for has ended, a directory when all of the job's processes here have: they often share one. The shell is
-//! told of each path at once, so that it goes even if this daemon is killed, and again when it is due.
+//! Job control registers them (RFC0015). Paths for processes of this node are entered here, in a table per job; others go
+//! through the root to the daemons of those processes. A file is due when every process that it was registered for has ended, a
+//! directory when all of the job's processes here have: they often share one. The shell gets each path at once, so that it is
+//! removed even if this daemon is killed, and again when it is due.
 //!
-//! What is to stay is known before anything goes: a path that is both to go and to stay is refused, whoever said so, and
-//! then nothing of the request is entered.
+//! Exceptions must be known before anything is removed: a path registered both for removal and as an exception is refused,
+//! whichever request came first, and then nothing of the request is entered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,12 +31,12 @@ pub(super) struct Cleanups {
 #[derive(Debug)]
 struct Removal {
     what: Cleanup,
-    /// The processes here that keep a file.
+    /// The processes here that still need the file.
     kept_by: Ranges,
 }
 
 impl Cleanups {
-    /// Whether all of a request can be entered.
+    /// Whether the whole request can be entered.
     fn check(&self, request: &CleanupRequest, most_bytes: usize) -> Result<(), Status> {
         let contradicts = |(path, what): (&Text, Cleanup)| {
             let agrees = self.removals.get(path).is_none_or(|removal| removal.what.agrees_with(what));
@@ -56,7 +56,7 @@ impl Cleanups {
         }
     }
 
-    /// Whether something is to go that is meant by this path or name.
+    /// Whether a path to be removed matches this path or name.
     fn removes(&self, ignored: &Text) -> bool {
         match is_name(ignored) {
             true => self.removals.keys().any(|path| last_name(path) == ignored.as_bytes()),
@@ -64,7 +64,7 @@ impl Cleanups {
         }
     }
 
-    /// Enters what was checked, for these processes, and tells what is new.
+    /// Enters a checked request for these processes, and calls `tell` for what is new.
     fn enter(&mut self, request: &CleanupRequest, ranks: &Ranges, mut tell: impl FnMut(&Text, Cleanup)) {
         for path in &request.ignored {
             if self.ignored.insert(path.clone()) {
@@ -90,7 +90,7 @@ impl Cleanups {
         }
     }
 
-    /// The files that nobody keeps any more.
+    /// The files that no process needs any more.
     fn ended(&mut self, rank: Rank) -> Vec<Text> {
         let files = self.files.remove(&rank).unwrap_or_default();
         files.into_iter().filter(|path| self.release(path, rank)).collect()
@@ -107,7 +107,7 @@ impl Cleanups {
         due
     }
 
-    /// Everything that is to go. What is to stay stays registered.
+    /// Everything that is to be removed. Exceptions stay registered.
     fn all_ended(&mut self) -> Vec<Text> {
         self.files.clear();
         let due: Vec<Text> = std::mem::take(&mut self.removals).into_keys().collect();
@@ -124,7 +124,7 @@ impl Cleanup {
         }
     }
 
-    /// Takes over what else somebody wants of the same path. Whether that was anything.
+    /// Adds another request's wishes for the same path. Returns whether that changed anything.
     fn widen(&mut self, other: Cleanup) -> bool {
         let before = *self;
         if let (Cleanup::Directory(rules), Cleanup::Directory(more)) = (&mut *self, other) {
@@ -136,7 +136,7 @@ impl Cleanup {
 }
 
 impl Local {
-    /// Enters a request for processes of this node; all of them, or none.
+    /// Enters a request for processes of this node; all of it, or nothing.
     pub(super) fn register_cleanup(
         &mut self,
         cx: &mut Cx<'_>,
@@ -165,7 +165,7 @@ impl Local {
         Status::SUCCESS
     }
 
-    /// A process of ours has ended.
+    /// Removes what is due after the end of a process.
     pub(super) fn clean_up_after(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let mut paths = job.cleanups.ended(proc.rank);
@@ -178,7 +178,7 @@ impl Local {
     }
 }
 
-/// Whether one of these paths and names means this path.
+/// Whether an exception matches this path.
 fn stays(ignored: &BTreeSet<Text>, path: &Text) -> bool {
     ignored.contains(path) || ignored.contains(&Text::from_bytes(last_name(path)))
 }
@@ -191,7 +191,7 @@ fn last_name(path: &Text) -> &[u8] {
     path.as_bytes().rsplit(|b| *b == b'/').next().unwrap_or_default()
 }
 
-/// What an entry counts for, with what holds it.
+/// What an entry counts against the bound.
 fn cost(path: &Text) -> usize {
     path.as_bytes().len() + 64
 }

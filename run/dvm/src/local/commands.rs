@@ -1,6 +1,6 @@
-//! Commands that are run beside processes: for the checkpoints of programs that know nothing of PMIx, and to provision nodes.
+//! Commands that run beside processes: to checkpoint programs that do not use PMIx, and to provision nodes.
 //!
-//! To the shell a command is a process in a namespace of its own. Why one has failed is what it said last.
+//! To the shell a command is a process in a namespace of its own. The reason of a failure is the last line of its output.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::msg::{ExitStatus, Members, OpId, Part, Results, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 
-/// Those that run.
+/// The running commands.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
     last: u64,
@@ -31,13 +31,13 @@ struct Command {
     /// The rank that it is for; none if it is for no process.
     of: Option<ProcId>,
     said: Vec<u8>,
-    /// `None`: it runs.
+    /// `None`: it is still running.
     ended: Option<Result<ExitStatus, String>>,
     open: [bool; 2],
     is_late: bool,
 }
 
-/// What one task is to be answered with.
+/// The results of one task so far.
 #[derive(Debug)]
 struct Batch {
     task: TaskId,
@@ -45,7 +45,7 @@ struct Batch {
     results: Results,
 }
 
-/// What is to be run.
+/// A command line and its surroundings.
 struct Line {
     shell: Text,
     env: Vec<Text>,
@@ -100,7 +100,7 @@ impl Local {
         self.try_batch(cx, task);
     }
 
-    /// Has the site's program provision nodes.
+    /// Runs the site's program that provisions nodes.
     pub(super) fn on_provision_task(
         &mut self,
         cx: &mut Cx<'_>,
@@ -157,7 +157,7 @@ impl Local {
         }
     }
 
-    /// Takes what has happened to a command; hands back what is about a process.
+    /// Handles an event of a command; returns an event of a process.
     pub(super) fn not_of_commands(&mut self, cx: &mut Cx<'_>, input: ToLocal) -> Option<ToLocal> {
         match &input {
             ToLocal::Spawned { proc, .. } if self.commands.has(proc) => {}
@@ -200,12 +200,12 @@ impl Local {
         let Some(one) = self.commands.running.get_mut(proc) else { return };
         one.ended = Some(how);
         one.open = open;
-        // What it has left in the background may hold its output.
+        // What it has left in the background may hold its output open.
         self.timers.set(cx.now.after(LAST_WORDS), Timer::Command(proc.clone()));
         self.try_command(cx, proc);
     }
 
-    /// It has had its time, or its last words.
+    /// The time limit of the command, or of its last output, has passed.
     pub(super) fn on_command_due(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(one) = self.commands.running.get_mut(proc) else { return };
         match one.ended {
@@ -244,7 +244,7 @@ impl Local {
         }
     }
 
-    /// Their job is over.
+    /// The job is over: ends its commands.
     pub(super) fn end_commands_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let of_job = |one: &Command| one.of.as_ref().is_some_and(|of| of.nspace == *nspace);
         let ended: Vec<ProcId> = self
@@ -283,8 +283,8 @@ impl Command {
 }
 
 const CHANNELS: [IofChannel; 2] = [IofChannel::STDOUT, IofChannel::STDERR];
-/// What a command may write before it is read.
+/// What a command may write ahead of us.
 const AHEAD: usize = 64 << 10;
-/// What is kept of it.
+/// How much of its output is kept.
 const MOST_SAID: usize = 4 << 10;
 const LAST_WORDS: Duration = Duration::from_millis(500);

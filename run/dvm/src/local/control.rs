@@ -1,4 +1,4 @@
-//! Doing something to processes: signals, the polite end with its deadline, stop and continue.
+//! Acting on processes: signals, termination with a deadline, stop and continue.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use phalanx_spec::Status;
 
 impl Local {
-    /// `ranks`: `None` for all. `grace`: from the polite signal to the other, if not as long as the job says.
+    /// `ranks`: `None` for all. `grace`: the time from the polite signal to the kill; the job's own by default.
     pub(super) fn act_on(
         &mut self,
         cx: &mut Cx<'_>,
@@ -78,7 +78,7 @@ impl Local {
         }
     }
 
-    /// A process that SIGKILL does not end hangs in the kernel; the job is not kept waiting for it.
+    /// A process that survives SIGKILL hangs in the kernel; the job does not wait for it.
     pub(super) fn on_reap_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace) else { return };
         let hangs = |proc: &Proc| proc.killed == Some(Killed::Forced) && proc.phase != Phase::Gone;
@@ -100,8 +100,8 @@ impl Local {
 }
 
 impl Local {
-    /// What a process of ours wants done to processes. Only the registration of paths for processes of this node needs
-    /// nobody else.
+    /// A job control request by a process of ours. Only cleanup paths for processes of this node can be registered without the
+    /// root.
     pub(super) fn on_job_control(&mut self, cx: &mut Cx<'_>, call: HostCall, asked: Asked<JobControl>) {
         match ControlCall::read(&asked.directives) {
             Err(status) => cx.reply(call, HostReply::Done(status)),
@@ -123,8 +123,7 @@ impl Local {
         }
     }
 
-    /// What a process somewhere wants done to processes, some of which are here. Those that are between two lives keep the answer
-    /// waiting.
+    /// A job control task with targets here. The answer waits for targets that are being started again.
     pub(super) fn on_control_task(
         &mut self,
         cx: &mut Cx<'_>,
@@ -202,7 +201,7 @@ impl Proc {
         };
         let running = self.phase == Phase::Running;
         match action {
-            // One that is not running yet gets what is due when it runs (`Daemon::on_spawned`).
+            // A process that is not running yet gets its signals when it runs (`Local::on_spawned`).
             Control::Terminate { .. } if self.phase != Phase::Gone => {
                 self.killed = self.killed.max(Some(Killed::Asked));
                 if running {

@@ -1,6 +1,6 @@
 //! Direct modex: the values that one process has committed, fetched by another's daemon from the daemon that hosts it.
 //!
-//! The question is asked again and again until it is answered or one of the two is gone; answering twice does no harm.
+//! The request is repeated until it is answered or one of the two is gone; a second answer does no harm.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::timers::Timers;
 #[derive(Debug, Default)]
 pub(super) struct Modexes {
     last: u64,
-    /// What we have asked others for.
+    /// Our requests to others.
     asked: BTreeMap<u64, Asked>,
-    /// What others have asked us and our server has not answered.
+    /// Others' requests that our server has not answered.
     answering: BTreeMap<(NodeId, u64), ProcId>,
 }
 
@@ -39,7 +39,7 @@ struct Asked {
 
 impl Local {
     pub(super) fn on_direct_modex(&mut self, cx: &mut Cx<'_>, call: HostCall, proc: ProcId, info: &[Info]) {
-        // What is asked for is data of the job itself, or the job was a stranger until now.
+        // The request may be for the job's own data, or for a job that our server does not know yet.
         self.introduce(cx, &proc.nspace);
         if proc.rank == Rank::WILDCARD && self.jobs.contains_key(&proc.nspace) {
             return cx.reply(call, HostReply::Modex(Ok(Blob::default())));
@@ -53,7 +53,7 @@ impl Local {
         }
     }
 
-    /// The daemon that knows what a process has put. It may have ended since.
+    /// The daemon that has the values of a process. The process may have ended since.
     fn keeper_of(&self, proc: &ProcId) -> Result<NodeId, Status> {
         let node = self.jobs.get(&proc.nspace).and_then(|job| job.desc.node_of(proc.rank));
         match node.ok_or(Status::ERR_NOT_FOUND)? {
@@ -62,7 +62,7 @@ impl Local {
         }
     }
 
-    /// What another daemon asks or answers.
+    /// A request or an answer of another daemon.
     pub(super) fn on_side(&mut self, cx: &mut Cx<'_>, from: NodeId, body: Side) {
         match body {
             Side::Modex { id, proc, key } => {
@@ -102,7 +102,7 @@ impl Modexes {
         cx.send(to, Side::Modex { id, proc, key });
     }
 
-    /// Whatever is unanswered is asked again, or given up when its time is over.
+    /// Repeats unanswered requests, and gives up those with a time limit that has passed.
     pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>, timers: &mut Timers<Timer>, retry: Duration) {
         let now = cx.now;
         let is_over = |_: &u64, asked: &mut Asked| asked.until.is_some_and(|until| until <= now);
@@ -117,7 +117,7 @@ impl Modexes {
         }
     }
 
-    /// These are started again: answers that are on their way are of those before.
+    /// These ranks are started again: answers under way are from the old processes.
     pub(super) fn ask_anew(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let is_of = |asked: &Asked| asked.proc.nspace == *nspace && ranks.contains(asked.proc.rank.0);
         let again: Vec<Asked> =
@@ -130,7 +130,7 @@ impl Modexes {
         }
     }
 
-    /// Another daemon wants what a process of ours has put.
+    /// Another daemon asks for the values of a process of ours.
     fn look(
         &mut self,
         cx: &mut Cx<'_>,
@@ -144,7 +144,7 @@ impl Modexes {
         }
     }
 
-    /// Our server has found what another daemon wants.
+    /// Our server has found what another daemon asked for.
     pub(super) fn answer(&mut self, cx: &mut Cx<'_>, asker: NodeId, id: u64, result: Result<Blob, Status>) {
         self.answering.remove(&(asker, id));
         cx.send(asker, Side::ModexIs { id, result });

@@ -1,10 +1,10 @@
-//! Collectives of processes: fence, connect and disconnect. Which daemons take part follows from the members.
+//! Collectives of processes: fence, connect, disconnect and groups. The members determine which daemons take part.
 //!
-//! The same set of processes may fence again and again; the how-manieth time it is counts on every daemon alike, and is
-//! part of the operation's name.
+//! The same set of processes may fence again and again; the sequence number counts alike on every daemon, and is part of the
+//! operation's name.
 //!
-//! An operation may fail before this daemon has come to it: a member ended elsewhere, or somebody's time was up. The root decides that once,
-//! for all, and each daemon keeps it for its members who are still to come.
+//! An operation may fail before this daemon's members reach it: a member ended elsewhere, or the time limit of a member has
+//! passed. The root decides that once, for all, and each daemon remembers it for its members that are yet to arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,24 +22,24 @@ use crate::local::{Cx, ENOUGH, Local};
 use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, Up, each};
 use crate::ranges::Ranges;
 
-/// Counts operations that are alike, and holds the upcalls that wait for them.
+/// Counts operations of each series, and holds the upcalls that wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     /// By series: the operation without its number.
     counts: BTreeMap<Collective, Count>,
     waiting: BTreeMap<Collective, Vec<HostCall>>,
-    /// Those of them that have waited for a while, of which the root was told.
+    /// Operations that have waited for a while and were reported to the root.
     told: BTreeSet<Collective>,
-    /// What waits elsewhere and has not been joined here.
+    /// Operations that wait elsewhere and have not begun here.
     expected: BTreeSet<Collective>,
 }
 
 #[derive(Debug, Default)]
 struct Count {
     begun: u64,
-    /// The last to which this daemon has contributed for members who had not come.
+    /// The last one that this daemon has contributed to for absent members.
     ended: u64,
-    /// Those that have failed before this daemon has come to them.
+    /// Operations that have failed before this daemon's members have reached them.
     failed: BTreeMap<u64, Status>,
 }
 
@@ -79,7 +79,7 @@ impl Local {
         };
         let policy = self.policy(kind, info, &members);
         let op = Collective { kind, members, id: name, round: 0, policy };
-        // Some may have counted what others had not come to when a member was started again: the count begins anew.
+        // Daemons' counts may differ when a member is started again, so a new generation begins a new count.
         let generation = op.members.iter().filter_map(|m| Some(self.jobs.get(&m.nspace)?.generation)).sum();
         let next = self.rounds.next(op.clone(), generation);
         self.tell_failed(cx, &op, generation);
@@ -99,13 +99,13 @@ impl Local {
             self.timers.set_once(cx.now.after(PATIENCE), Timer::Waits);
         }
         match part {
-            // Those who have come elsewhere need not wait for the others to hear it.
+            // Members that wait elsewhere learn of it without waiting for the other parts.
             Part::Failed(status) => cx.post(Up::Fails { op, status }),
             part => cx.join(OpId::Collective(op), part),
         }
     }
 
-    /// The time of those who wait for this upcall is up, and so is that of all others who wait for the same.
+    /// The time limit of this upcall has passed, so the operation fails for all its members.
     pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, call: HostCall, overdue: u64) {
         let mut waiting = self.rounds.waiting.iter();
         let overdue = waiting.find(|(_, calls)| calls.iter().any(|call| call.number() == overdue));
@@ -119,7 +119,8 @@ impl Local {
         cx.reply(call, HostReply::Done(status));
     }
 
-    /// If the next operation of this series has failed already: our server has members of it wait for others of this node.
+    /// If the next operation of this series has already failed, our server must fail it, too: members may be waiting there for
+    /// others of this node.
     fn tell_failed(&mut self, cx: &mut Cx<'_>, series: &Collective, generation: u64) {
         let Some(status) = self.rounds.next_fails(series, generation) else { return };
         let all = |of: &Members| self.jobs.get(&of.nspace).is_some_and(|job| job.desc.ranks() == of.ranks);
@@ -153,13 +154,14 @@ impl Local {
         Policy::Shrinks { daemons }
     }
 
-    /// What has not ended yet: the root is to have the daemons look whether members have ended there. It is told once of each.
+    /// Reports operations that have waited for a while, each once: the root then has daemons check whether members have ended
+    /// there.
     pub(super) fn on_patience_over(&mut self, cx: &mut Cx<'_>) {
         let Rounds { waiting, told, .. } = &mut self.rounds;
         waiting.keys().filter(|op| told.insert((*op).clone())).for_each(|op| cx.post(Up::Waits(op.clone())));
     }
 
-    /// An operation waits elsewhere for members of this daemon, who may have ended.
+    /// An operation waits elsewhere for members of this daemon, which may have ended.
     pub(super) fn on_expect(&mut self, cx: &mut Cx<'_>, op: &Collective) {
         if !self.rounds.have_begun(op) {
             self.rounds.expected.insert(op.clone());
@@ -167,7 +169,7 @@ impl Local {
         }
     }
 
-    /// Somebody has ended here, who may be a member whom others wait for.
+    /// A process has ended here that other members may be waiting for.
     pub(super) fn try_expected(&mut self, cx: &mut Cx<'_>) {
         let expected = std::mem::take(&mut self.rounds.expected);
         for op in expected {
@@ -201,19 +203,19 @@ impl Local {
         }
     }
 
-    /// Those of the members who are processes of this node.
+    /// The members that are processes of this node.
     fn hosted(&self, members: &Members) -> impl Iterator<Item = ProcId> {
         let job = self.jobs.get(&members.nspace);
         let here = job.map(|job| job.desc.ranks_on(self.me).and(&members.ranks)).unwrap_or_default();
         each(&[Members { nspace: members.nspace.clone(), ranks: here }]).collect::<Vec<_>>().into_iter()
     }
 
-    /// The daemons that contribute to an operation. `None`: the operation is about a job that is forgotten, or about processes that have failed.
+    /// The daemons that contribute to an operation. `None`: it concerns a forgotten job, or processes that have failed.
     pub(crate) fn daemons_of(&self, op: &OpId) -> Option<Ranges> {
         match op {
             OpId::Started(nspace) | OpId::Ended(nspace) => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
             OpId::Task(task) => Some(task.daemons.clone()),
-            // A part that comes when its jobs are forgotten was sent again, and nobody else sends one.
+            // A part that arrives after its jobs were forgotten is a repeat, and no other daemon sends one.
             OpId::Collective(Collective { policy: Policy::Shrinks { daemons }, members, .. }) => {
                 members.iter().any(|of| self.jobs.contains_key(&of.nspace)).then(|| daemons.clone())
             }
@@ -229,7 +231,7 @@ impl Local {
         }
     }
 
-    /// The members of an operation that live on `nodes`; no more than people read.
+    /// The members of an operation on `nodes`; no more than a person reads.
     pub(crate) fn members_on(&self, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
         let on = |nspace: &Nspace, ranks: Option<&Ranges>| -> Vec<ProcId> {
             let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
@@ -275,7 +277,7 @@ impl Local {
 }
 
 impl Rounds {
-    /// The same with its number in its series.
+    /// The operation with its number in its series.
     fn next(&mut self, op: Collective, generation: u64) -> Result<Collective, Status> {
         if self.counts.len() >= MOST_SERIES && !self.counts.contains_key(&op) {
             return Err(Status::ERR_OUT_OF_RESOURCE);
@@ -287,24 +289,24 @@ impl Rounds {
         match (has_failed, count.begun > count.ended) {
             (Some(status), _) => Err(status),
             (None, true) => Ok(Collective { round: count.begun, ..op }),
-            // Its members had been taken for gone.
+            // Its members had been reported as gone.
             (None, false) => Err(Status::GROUP_CONSTRUCT_ABORT),
         }
     }
 
-    /// How the one that comes next of a series has failed already.
+    /// The status with which the next operation of a series has already failed.
     fn next_fails(&self, series: &Collective, generation: u64) -> Option<Status> {
         let count = self.counts.get(series)?;
         count.failed.get(&(count.begun.max(generation << GENERATION) + 1)).copied()
     }
 
-    /// Whether this daemon's members have come to it, or can do so no more.
+    /// Whether this daemon's members have reached the operation, or it has failed before.
     fn have_begun(&self, op: &Collective) -> bool {
         let count = self.counts.get(&Collective { round: 0, ..op.clone() });
         count.is_some_and(|count| count.begun >= op.round || count.failed.contains_key(&op.round))
     }
 
-    /// It has failed, whether or not this daemon's members have come to it.
+    /// Records that the operation has failed, unless this daemon's members have already reached it.
     fn set_failed(&mut self, op: &Collective, status: Status) {
         if self.have_begun(op) {
             return;
@@ -320,7 +322,7 @@ impl Rounds {
         }
     }
 
-    /// This daemon has contributed although nobody here had come.
+    /// Records that this daemon has contributed although none of its members had arrived.
     fn set_ended(&mut self, op: &Collective) {
         let count = self.counts.entry(Collective { round: 0, ..op.clone() }).or_default();
         count.ended = count.ended.max(op.round);
@@ -339,11 +341,11 @@ impl Rounds {
     }
 }
 
-/// The bits of a round's number below those that count how often a member was started again.
+/// The bits of a round's number below those that count restarts of members.
 const GENERATION: u32 = 32;
-/// Different sets of processes that the living jobs may use in collectives.
+/// The most different sets of processes that the living jobs may use in collectives.
 const MOST_SERIES: usize = 1 << 16;
-/// Operations of one series that may fail before this daemon's members come to the first of them.
+/// The most failed operations of one series that are remembered before this daemon's members reach the first of them.
 const MOST_FAILED: usize = 256;
 /// How long an operation waits before daemons are asked whether any of their members have ended.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The host's side of our PMIx server: what is done here of what it asks. All the rest is the root's to answer.
+//! The host's side of our PMIx server: the upcalls that are handled here. The root answers all others.
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, FenceRequest,
@@ -87,7 +87,7 @@ impl Local {
         }
     }
 
-    /// Our server has said goodbye to a process. Those that no job of ours holds were tools.
+    /// Our server has dropped a process. If it belongs to none of our jobs, it was a tool.
     fn tell_of_tool(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         if !self.jobs.contains_key(&proc.nspace) {
             cx.post(Up::ToolLeft { proc: proc.clone() });

@@ -1,11 +1,11 @@
-//! MPI libraries in ranks that do not call `PMIx_Init`. Each such rank would run alone, as rank 0 of 1, without a word.
+//! MPI libraries in ranks that do not call `PMIx_Init`. Each such rank would silently run alone, as rank 0 of 1.
 //!
-//! Nothing tells when a program loads a library, and what a process had loaded cannot be read any more when it has ended.
-//! Therefore the shell looks at the ranks of this node that have not connected, one at a time and in turn, until a library is
-//! found, and at one more when such a rank fails. The time between two looks grows with the age of the job: they are few in
-//! long jobs, and a library is seen if its rank goes on for about half the time that it took to load it. Ranks that connect
-//! or end early are never looked at. The root ends a job whose library has no PMIx client; otherwise the job's end names
-//! the library.
+//! There is no notification when a program loads a library, and what a process had loaded can no longer be read once it has
+//! ended. Therefore the shell inspects the ranks of this node that have not connected, one at a time and in turn, until a
+//! library is found, and one more when such a rank fails. The time between two inspections grows with the age of the job: they
+//! are few in long jobs, and a library is seen if its rank goes on for about half the time that it took to load it. Ranks that
+//! connect or end early are never inspected. The root ends a job with a library that has no PMIx client; otherwise the report
+//! of the job's end names the library.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::local::timer::Timer;
 use crate::msg::{JobDesc, MpiLibrary, Up};
 use crate::timers::Timers;
 
-/// A job begins with processes here. One rank alone is a world of its own by right.
+/// A job begins with processes here. A job of one rank may run without PMIx.
 pub(super) fn begin(cx: &mut Cx<'_>, timers: &mut Timers<Timer>, desc: &JobDesc) {
     if desc.size > 1 {
         timers.set(cx.now.after(FIRST), Timer::Inspect(desc.nspace.clone()));
@@ -33,7 +33,7 @@ pub(super) fn on_due(cx: &mut Cx<'_>, timers: &mut Timers<Timer>, job: &mut Loca
     }
 }
 
-/// Has a process looked at that lives and has not connected. `false`: there is none, or nothing more to find.
+/// Has one living process that has not connected inspected. `false`: there is none, or nothing more to find.
 pub(super) fn look(cx: &mut Cx<'_>, job: &mut LocalJob) -> bool {
     if job.desc.size <= 1 || job.loaded_mpi {
         return false;
@@ -45,7 +45,7 @@ pub(super) fn look(cx: &mut Cx<'_>, job: &mut LocalJob) -> bool {
     true
 }
 
-/// What the shell has found in a process.
+/// The shell has found a library in a process.
 pub(super) fn found(cx: &mut Cx<'_>, job: &mut LocalJob, proc: &ProcId, library: &MpiLibrary) {
     if job.procs.get(&proc.rank).is_some_and(|entry| entry.pmix == Pmix::Never) {
         job.loaded_mpi = true;
@@ -54,7 +54,7 @@ pub(super) fn found(cx: &mut Cx<'_>, job: &mut LocalJob, proc: &ProcId, library:
 }
 
 impl LocalJob {
-    /// A process here that lives and has never connected, each time another one, with its pid if it runs.
+    /// The next process here, in turn, that is alive and has never connected, with its pid if it runs.
     fn next_stranger(&mut self) -> Option<(ProcId, Option<u32>)> {
         let is_stranger = |proc: &Proc| proc.pmix == Pmix::Never && proc.phase != Phase::Gone;
         let after = self.inspected.map_or(Bound::Unbounded, Bound::Excluded);
@@ -68,5 +68,5 @@ impl LocalJob {
 
 /// Interpreters take longer than this to load MPI.
 const FIRST: Duration = Duration::from_millis(20);
-/// What has been loaded so late would have been used before.
+/// A library loaded this late would have been used before.
 const LAST: Duration = Duration::from_hours(24);

@@ -1,7 +1,7 @@
 //! From the broadcast description of a job to running processes on this node.
 //!
-//! The server is told of the job and of each process here; what it wants in a process's environment is merged with the
-//! job's and the app's, and the shell gets one complete order per process. The root's half is in `root.rs`.
+//! The server learns of the job and of each process here. The environment variables that it requests are merged with the job's
+//! and the app's, and the shell gets one complete order per process. The root's half is in `root/jobs.rs`.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Local {
         inspect::begin(cx, &mut self.timers, desc);
     }
 
-    /// Tells our server of a job, unless it knows.
+    /// Registers a job with our server, unless it is registered.
     pub(super) fn introduce(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.registered) else { return };
         job.registered = true;
@@ -59,7 +59,7 @@ impl Local {
         self.try_ended(cx, nspace);
     }
 
-    /// The last that was missing is here: the server's part of the environment.
+    /// The last missing piece is here: the server's part of the environment.
     pub(super) fn start_proc(&mut self, cx: &mut Cx<'_>, proc: &ProcId, server_env: Vec<(String, String)>) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let (desc, procs) = (job.desc.clone(), job.procs.len());
@@ -93,7 +93,7 @@ impl Local {
             ),
             cwd: app.cwd.clone(),
             cpus: cpuset.and_then(|list| CpuSet::from_list(list).ok()),
-            // What the one before has not read is gone.
+            // Input that its predecessor has not read is lost.
             stdin: if reads_stdin(&desc, proc.rank) && life.is_none() {
                 StdinPlan::Pipe
             } else {
@@ -111,7 +111,7 @@ impl Local {
         }
     }
 
-    /// The process is gone; who waits for it at our server need not.
+    /// The process is gone; releases everything that waits for it at our server.
     pub(super) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         self.calls.make(cx, ServerCall::DeregisterClient(proc.clone()), Call::Told("forgetting a client"));
     }

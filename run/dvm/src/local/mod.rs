@@ -1,8 +1,8 @@
-//! What one daemon does for the processes of its node: it starts them, carries their streams, answers the upcalls of their
-//! PMIx server, cleans up behind them.
+//! What one daemon does for the processes of its node: it starts them, carries their streams, answers the upcalls of their PMIx
+//! server, and cleans up after them.
 //!
-//! A [`Local`] knows every job's description, because that says where the others are, but neither the tree nor what is decided
-//! for the whole. All that happens comes in as [`ToLocal`], all that is to be done goes out as [`FromLocal`].
+//! A [`Local`] knows the description of every job, which contains the location of all ranks, but neither the tree nor the
+//! root's decisions. Its input is [`ToLocal`], its output [`FromLocal`].
 
 mod calls;
 mod cleanup;
@@ -57,33 +57,33 @@ pub(crate) struct Local {
     jobs: BTreeMap<Nspace, LocalJob>,
     rounds: Rounds,
     modexes: Modexes,
-    /// Output for those who pulled it here, with our server.
+    /// Output for readers here, on its way through our server.
     delivering: Delivering,
     timers: Timers<Timer>,
-    /// Processes that have ended and must not be waited for any longer. What has travelled comes first.
+    /// Ended processes to give up. Handled after everything that arrived before.
     ended: VecDeque<ProcId>,
     calls: Calls,
     requests: Requests,
     commands: Commands,
 }
 
-/// What has happened, or is wanted.
+/// An event or a request.
 #[derive(Debug)]
 pub(crate) enum ToLocal {
-    /// What the root says.
+    /// A message from the root.
     Down(Arc<Down>),
-    /// What another daemon says.
+    /// A message from another daemon.
     Side {
         from: NodeId,
         side: Side,
     },
     /// The root has taken these pieces of output.
     Taken(Vec<OutputPiece>),
-    /// The operation cannot come to its end.
+    /// The operation cannot complete.
     GivenUp(Arc<OpId>),
     /// The DVM goes on without this daemon.
     Without(NodeId),
-    /// Everything that is waited for at this node, as [`FromLocal::Explained`] has asked for it.
+    /// Everything that waits at this node, as requested by [`FromLocal::Explained`].
     Waits {
         survey: Survey,
         waiting: Vec<Waiting>,
@@ -93,7 +93,7 @@ pub(crate) enum ToLocal {
         call: HostCall,
         op: HostOp,
     },
-    /// The answer to a call of our server.
+    /// The answer to a call to our server.
     Returned {
         id: CallId,
         result: ServerReturn,
@@ -135,22 +135,22 @@ pub(crate) enum ToLocal {
         survey: Survey,
         measured: Box<Measured>,
     },
-    /// This daemon is done: what it has started must not outlive it.
+    /// This daemon ends: what it has started must not outlive it.
     Stop,
     Tick,
 }
 
-/// What is to be done, in order.
+/// An action to take; actions are carried out in order.
 #[derive(Debug)]
 pub(crate) enum FromLocal {
-    /// Tell the root.
+    /// Send to the root.
     Post(Up),
     /// This daemon's part of an operation.
     Join(OpId, Part),
-    /// Tell another daemon.
+    /// Send to another daemon.
     Send(NodeId, Side),
     Stream(OutputPiece),
-    /// Our server waits for this; what else is waited for at this node is to be told with it.
+    /// What waits in our server; to be completed with everything else that waits at this node.
     Explained {
         survey: Survey,
         waiting: Vec<Waiting>,
@@ -166,7 +166,7 @@ pub(crate) enum FromLocal {
     },
 }
 
-/// One turn: when it is, and what is to be done.
+/// One turn: the current time and the outbox.
 struct Cx<'a> {
     now: Time,
     out: &'a mut VecDeque<FromLocal>,
@@ -217,7 +217,7 @@ impl Local {
         }
     }
 
-    /// How this node introduces itself.
+    /// This node's introduction to the root.
     pub(crate) fn report(&self) -> NodeReport {
         NodeReport {
             hostname: self.config.hostname.clone(),
@@ -262,7 +262,7 @@ impl Local {
             }
             ToLocal::Stop => self.stop(cx),
             ToLocal::Tick => {
-                // One at a time: what each leads to comes before the next.
+                // One at a time: the consequences of each timer come before the next timer.
                 if let Some(timer) = self.timers.pop_due(now) {
                     self.on_timer(cx, timer);
                 }
@@ -270,7 +270,7 @@ impl Local {
         }
     }
 
-    /// Does one thing that was put off until everything else has arrived. `false`: there is none.
+    /// Gives up one process, which was put off until everything else had arrived. `false`: there is none.
     pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromLocal>) -> bool {
         let Some(proc) = self.ended.pop_front() else { return false };
         self.give_up(&mut Cx { now, out }, &proc);
@@ -319,13 +319,13 @@ impl Local {
             Down::StdinEnd { nspace, ranks } => {
                 self.jobs.get(nspace).into_iter().for_each(|job| stdin::end(cx, job, ranks));
             }
-            // Its server has told those there.
+            // Its own server has notified the clients there.
             Down::Event { except, .. } if *except == Some(self.me) => {}
             Down::Event { event, .. } => event::pass_on(cx, &mut self.calls, event),
             Down::Announce { event, number, concerned, ago } => {
                 event::announce(cx, &mut self.calls, event, *number, (concerned.as_deref(), *ago));
             }
-            // Whoever stops this daemon says so with [`ToLocal::Stop`].
+            // The order to stop comes as [`ToLocal::Stop`].
             Down::Stop => {}
         }
     }
@@ -364,7 +364,7 @@ impl Local {
             (Some(Call::Explain(survey)), ServerReturn::Waiting(waiting)) => {
                 cx.out.push_back(FromLocal::Explained { survey, waiting });
             }
-            // A server that cannot tell waits for nothing that it could tell of.
+            // A server that cannot explain itself reports nothing.
             (Some(Call::Explain(survey)), _) => {
                 cx.out.push_back(FromLocal::Explained { survey, waiting: Vec::new() });
             }
@@ -382,7 +382,7 @@ impl Local {
         }
     }
 
-    /// What was started must not outlive this daemon.
+    /// Ends everything that this daemon has started.
     fn stop(&mut self, cx: &mut Cx<'_>) {
         for (nspace, job) in std::mem::take(&mut self.jobs) {
             for (rank, _) in job.procs.iter().filter(|(_, proc)| proc.is_alive()) {
@@ -395,14 +395,14 @@ impl Local {
         cx.effect(Effect::Stop);
     }
 
-    /// What is waited for here. Our server's own waits are the server's to explain.
+    /// What is waiting here. Our server explains its own waits.
     pub(crate) fn explain(&self) -> Vec<Waiting> {
         self.modexes.explain(&self.table)
     }
 
-    /// The tables that hold something of this job, which is nothing once it is over.
+    /// The tables that still hold something of this job; none must once the job is over.
     ///
-    /// Not counted is what is on its way to the root, which acknowledges it within a second whatever it is about.
+    /// Not counted: what is on its way to the root, which acknowledges it within a second.
     fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
         let tables = [
             ("jobs", self.jobs.contains_key(nspace)),
@@ -418,7 +418,7 @@ impl Local {
     }
 }
 
-/// How many processes an explanation names: as many as people read.
+/// How many processes an explanation names: as many as a person reads.
 const ENOUGH: usize = 100;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The processes of this node: from the order to start them to the last byte of their output.
 //!
-//! A process has ended when it was reaped, its server has noticed, both its streams are closed and the user has taken
-//! what they carried. When that is true of all of a job's processes here, this daemon contributes to the job's end.
-//! Whether one process's end is the end of the job is the root's decision (`root.rs`).
+//! A process has ended when it was reaped, its server has noticed, its streams are closed and their contents have been taken.
+//! When all of a job's processes here have ended, this daemon contributes to the job's end. Whether the end of one process ends
+//! the job is the root's decision (`root/end.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,34 +34,34 @@ pub(super) struct LocalJob {
     pub(super) procs: BTreeMap<Rank, Proc>,
     /// Ranks anywhere that have failed while the job goes on.
     pub(super) dead: Ranges,
-    /// Those that were started again, anywhere.
+    /// Ranks anywhere that were started again.
     pub(super) lives: Arc<Lives>,
-    /// How often ranks were; equal on all daemons.
+    /// How many restarts of ranks there were; equal on all daemons.
     pub(super) generation: u64,
-    /// What is still done here to start ranks again.
+    /// Unfinished restart tasks here.
     pub(super) renewals: Vec<Renewal>,
-    /// What is to be done to those that are between two lives.
+    /// Requests that wait for ranks that are being started again.
     pub(super) held: Vec<Held>,
-    /// All of it is to end.
+    /// The whole job is to end.
     pub(super) is_ending: bool,
-    /// Ranks of whose end the root wants to hear.
+    /// Ranks with an end that the root wants reported.
     watched: Ranges,
     pub(super) since: Time,
-    /// When a process here has last written something.
+    /// When a process here last wrote output.
     pub(super) wrote: Time,
-    /// Pieces of output that the user has not taken yet.
+    /// Pieces of output that the root has not acknowledged yet.
     pub(super) chunks: usize,
     pub(super) connected: Reached,
-    /// The last process here has come to run, and to finalize, so long after the job's start.
+    /// When the last process here started to run, and when the last finalized, from the job's start.
     started_after: Duration,
     finalized_after: Duration,
-    /// What is to be removed behind the processes here.
+    /// What to remove after the processes here.
     pub(super) cleanups: Cleanups,
-    /// A process here that has not connected has loaded an MPI library, which the root knows.
+    /// A process here that has not connected has loaded an MPI library, and the root knows.
     pub(super) loaded_mpi: bool,
-    /// The last process here that was looked at for such a library.
+    /// The process here that was inspected last for such a library.
     pub(super) inspected: Option<Rank>,
-    /// Our server knows of it.
+    /// Our server knows the job.
     pub(super) registered: bool,
     /// A process here could not be started.
     pub(super) start_failed: bool,
@@ -79,22 +79,22 @@ pub(super) struct Proc {
     pub(super) pmix: Pmix,
     /// The deadliest signal that we have ordered.
     pub(super) killed: Option<Killed>,
-    /// When it is killed if it has been asked to end and has not.
+    /// When it is killed, if it has been asked to end.
     pub(super) kill_at: Option<Time>,
     pub(super) suspended: bool,
-    /// Signals that have come before it runs, each once.
+    /// Signals that arrived before it ran, each once.
     pub(super) early: BTreeSet<i32>,
-    /// Whether the streams still carry something: standard output, standard error.
+    /// Which streams are still open: standard output, standard error, diagnostics.
     pub(super) open: [bool; 3],
-    /// Those of which nobody was told that they have ended.
+    /// Which streams have ended without that being reported.
     pub(super) unsaid: [bool; 3],
-    /// Whoever waits for it has been told that it is gone.
+    /// Everything that waits for it has been released.
     given_up: bool,
-    /// It is to be started again, or the root has still to decide whether it is.
+    /// It is to be started again, or the root has yet to decide.
     pub(super) place_kept: bool,
-    /// The one that takes its place, if something is to be done to that as soon as it is there.
+    /// Its successor, if an action on it is already pending.
     pub(super) next: Option<Box<Proc>>,
-    /// What our server wants to know before it gives the process up.
+    /// Unanswered upcalls about its lost connection, answered when the process is given up.
     losses: Vec<HostCall>,
     pub(super) status: Option<ExitStatus>,
     after: Duration,
@@ -103,9 +103,9 @@ pub(super) struct Proc {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Its environment is being made.
+    /// The server is preparing its environment.
     Preparing,
-    /// The shell was told.
+    /// The shell has the order to start it.
     Starting,
     Running,
     /// Reaped, or never started.
@@ -159,7 +159,7 @@ impl LocalJob {
         }
     }
 
-    /// Whether a process is none of ours any more.
+    /// Whether a process has ended, or is not one of ours.
     pub(super) fn has_ended(&self, rank: Rank) -> bool {
         self.procs.get(&rank).is_none_or(|proc| proc.settled)
     }
@@ -200,19 +200,19 @@ impl Proc {
         }
     }
 
-    /// Whether nothing more comes from it. One that has lost its connection may still turn out to have died, while its loss is
-    /// looked into.
+    /// Whether it will send nothing more. A process that has lost its connection is not over while it may still turn out to
+    /// have died.
     pub(super) fn is_over(&self) -> bool {
         self.settled || self.pmix == Pmix::Finalized || (self.pmix == Pmix::Lost && self.losses.is_empty())
     }
 
-    /// Whether those who wait for it in a collective are to hear that it will not come. Where its end is the end of the job, they
-    /// are not told at once.
+    /// Whether its absence from collectives is to be reported to the members that wait for it. If its end ends the job, that is
+    /// delayed.
     pub(super) fn never_comes(&self) -> bool {
         self.pmix == Pmix::Finalized || self.given_up
     }
 
-    /// It never came to run.
+    /// It never ran.
     pub(super) fn never(&mut self) {
         self.phase = Phase::Gone;
         self.open = [false; 3];
@@ -248,7 +248,7 @@ impl Local {
         self.try_renewals(cx, &proc.nspace);
     }
 
-    /// Tells that a process runs while others do not yet. One daemon's word will do: that of the first rank's.
+    /// Reports that a process runs while others do not yet. Only the daemon of rank 0 does.
     fn try_began(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         if !job.told_started && !job.told_began && job.procs.contains_key(&Rank(0)) {
@@ -301,27 +301,27 @@ impl Local {
             inspect::look(cx, job);
         }
         let Some(entry) = self.proc_mut(proc) else { return };
-        // What it told its server last may still be unread; only then is it known whether it left in order.
+        // Its last message may still be unread by its server; only then is it known whether it finalized.
         if entry.pmix == Pmix::Connected {
             self.timers.set(cx.now.after(settle_grace), Timer::Settle(proc.nspace.clone()));
         } else {
             self.settle(cx, proc);
         }
         self.try_started(cx, &proc.nspace);
-        // What it had not read, nobody takes any more.
+        // Input that it has not read is lost.
         if self.jobs.get(&proc.nspace).is_some_and(|job| reads_stdin(&job.desc, proc.rank)) {
             stdin::refused(cx, proc);
         }
     }
 
-    /// A client said hello, goodbye, or neither any more.
+    /// A client has connected, finalized, or lost its connection.
     pub(super) fn on_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pmix: Pmix) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let Some(entry) = job.procs.get_mut(&proc.rank) else { return };
         if pmix == Pmix::Lost && entry.pmix == Pmix::Finalized {
             return;
         }
-        // That was the one before.
+        // This concerns its predecessor.
         if entry.phase == Phase::Preparing && pmix != Pmix::Connected {
             return;
         }
@@ -346,8 +346,8 @@ impl Local {
         }
     }
 
-    /// Our server has closed the connection of a rank. What follows from it says nothing of the reason. The first of a job
-    /// here speaks for all.
+    /// Our server has closed the connection of a rank. Later reports do not show the reason. Only the first of a job here is
+    /// reported.
     pub(super) fn tell_cut_off(&mut self, cx: &mut Cx<'_>, proc: &ProcId, why: &str) {
         let Some(job) = self.jobs.get_mut(&proc.nspace).filter(|job| !job.told_cut_off) else { return };
         job.told_cut_off = true;
@@ -372,7 +372,7 @@ impl Local {
         gone.iter().for_each(|proc| self.settle(cx, proc));
     }
 
-    /// Everything that decides how a process ended is known.
+    /// All that determines how a process ended is known.
     fn settle(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let is_recoverable = job.is_recoverable();
@@ -391,7 +391,7 @@ impl Local {
             lost_connection: entry.lost_connection(),
         };
         let telling = match (job.desc.on_failure, job.desc.told_ends) {
-            // The first decides; the others are in the job's end.
+            // Only the first failure is reported; the others are in the job's end.
             (FailurePolicy::KillJob, ToldEnds::Deciding) => !job.told_failed,
             _ => true,
         };
@@ -405,7 +405,7 @@ impl Local {
             cx.post(Up::Left(end));
         }
         if ends_job {
-            // The others are about to be ended. That those who wait for this one are told so first helps nobody.
+            // The others are about to be ended. To notify those that wait for this one first helps nothing.
             self.timers.set(cx.now.after(OVER_GRACE), Timer::Over(proc.clone()));
         } else {
             self.ended.push_back(proc.clone());
@@ -417,7 +417,8 @@ impl Local {
         self.give_place_up(cx, proc);
     }
 
-    /// Contributes to the job's end soon if no process is left here.
+    /// If no process is left here, sets the timers that close its streams, and contributes to the job's end as soon as
+    /// possible.
     pub(super) fn try_exited(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let grace = self.config.limits.output_grace;
         let Some(job) = self.jobs.get(nspace) else { return };
@@ -428,8 +429,8 @@ impl Local {
         self.try_ended(cx, nspace);
     }
 
-    /// Our server has lost a client. A process that dies closes its connection before it can be reaped: it is given up
-    /// when it was, or after a while if it goes on living.
+    /// Our server has lost a client. A dying process closes its connection before it can be reaped: it is given up once it is
+    /// reaped, or after a while if it goes on living.
     pub(super) fn acknowledge_loss(&mut self, cx: &mut Cx<'_>, call: HostCall, proc: ProcId) {
         let grace = self.config.limits.settle_grace;
         match self.proc_mut(&proc).filter(|entry| !entry.settled) {
@@ -441,7 +442,7 @@ impl Local {
         }
     }
 
-    /// Nobody shall wait for this process any longer.
+    /// Releases everything that waits for this process.
     pub(super) fn give_up(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(entry) = self.proc_mut(proc) else { return };
         let (losses, settled) = (std::mem::take(&mut entry.losses), entry.settled);
@@ -453,7 +454,7 @@ impl Local {
         self.tell_over(cx, &proc.nspace);
     }
 
-    /// The root wants to hear when these processes can do nothing any more.
+    /// The root asks for a report when these processes can take part in nothing any more.
     pub(super) fn watch(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let here = ranks.iter().filter(|rank| job.procs.contains_key(&Rank(*rank)));
@@ -472,15 +473,15 @@ impl Local {
         }
     }
 
-    /// The root does not see that the processes here have ended before their output has been taken.
+    /// Reports that no process is left here; otherwise the root would not know until their output has been taken.
     pub(super) fn tell_exited(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         if self.jobs.get(nspace).is_some_and(LocalJob::is_empty) {
             cx.post(Up::Exited { nspace: nspace.clone() });
         }
     }
 
-    /// Whoever still holds the pipes of our dead processes has had its time. A stream that waits for its reader is none of those:
-    /// what the processes have written is still to be read.
+    /// Closes streams that other processes hold open after ours have died, once nothing was written for a while. Streams that
+    /// wait for their readers are spared: what the processes have written is still to be read.
     pub(super) fn on_drain_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let grace = self.config.limits.output_grace;
         let Some(job) = self.jobs.get(nspace) else { return };
@@ -511,7 +512,7 @@ impl Local {
             return;
         }
         job.told_ended = true;
-        // With many processes, times are told roughly, so that what ended alike is told together.
+        // With many processes, times are coarse, so that equal ends can be merged.
         let grain = if job.desc.size <= EXACT { 1 } else { 1000 };
         let mut ends = Vec::new();
         for (rank, proc) in &job.procs {
@@ -558,13 +559,13 @@ impl Local {
         debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
     }
 
-    /// Ranks that have failed while their job goes on.
+    /// Ranks have failed while their job goes on.
     pub(super) fn on_dead(&mut self, nspace: &Nspace, ranks: &Ranges) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         job.dead.add(ranks);
     }
 
-    /// The operation is given up, because somebody who takes part is gone.
+    /// The operation is given up, because a participant is gone.
     pub(super) fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {
         let OpId::Collective(collective) = op else { return };
         self.answer_collective(cx, op, &Err(collective.kind.without_a_member()));
@@ -577,11 +578,11 @@ impl Proc {
     }
 }
 
-/// When a process has failed, its job is ended within much less.
+/// The job of a failed process is ended well within this time.
 const OVER_GRACE: Duration = Duration::from_millis(500);
 /// Output of ordinary jobs has been taken by then.
 const EXITED_AFTER: Duration = Duration::from_millis(500);
-/// Progress is told this much later, so that it is told seldom.
+/// Delays progress reports, so that they are few.
 const COLLECT: Duration = Duration::from_millis(250);
-/// In jobs up to this size each process's time is told to the millisecond.
+/// In jobs up to this size, end times are exact to the millisecond.
 const EXACT: u32 = 1024;

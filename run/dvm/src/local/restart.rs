@@ -1,8 +1,8 @@
-//! Processes that are started again in their place. The root has them ended first, and when that is done everywhere, started.
+//! Processes that are started again in their place. The root first has them ended, and when that is done everywhere, started.
 //!
-//! Of a process that is about to be started again, nobody hears that it or its output has ended. In jobs whose ranks are started
-//! again when they fail, that is so until the root has decided. What is to be done to a process that is between two lives is done to
-//! the next one, and answered then.
+//! The end of a process that is about to be started again, and of its output, is not reported. In jobs that restart failed
+//! ranks, it is held back until the root has decided. Actions on a process between two lives apply to its successor, and are
+//! answered then.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::msg::{FailurePolicy, Members, OpId, Part, Results, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 
-/// What this daemon still does for one task.
+/// The unfinished work of this daemon on one task.
 #[derive(Debug)]
 pub(super) struct Renewal {
     task: TaskId,
@@ -29,7 +29,7 @@ pub(super) struct Renewal {
     pids: Vec<(u32, u32)>,
 }
 
-/// A request of job control that waits for the next lives of these ranks.
+/// A request of job control that waits for these ranks to be started again.
 #[derive(Debug)]
 pub(super) struct Held {
     task: TaskId,
@@ -39,9 +39,9 @@ pub(super) struct Held {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Nothing is to be left of the old ones.
+    /// Nothing may be left of the old processes.
     Clear,
-    /// The new ones are to run.
+    /// The new processes are to run.
     Start,
 }
 
@@ -54,7 +54,7 @@ impl Renewal {
         (OpId::Task(self.task), part)
     }
 
-    /// The result of a process that has come as far as it was to come.
+    /// The result for a process that has completed the step.
     fn result(&self, proc: &Proc) -> Option<Status> {
         let is_gone = proc.phase == Phase::Gone;
         match self.step {
@@ -62,7 +62,7 @@ impl Renewal {
             Step::Start if proc.pid.is_some() && (proc.phase == Phase::Running || is_gone) => {
                 Some(Status::SUCCESS)
             }
-            // Somebody has had it killed before it ran.
+            // It was killed on request before it ran.
             Step::Start if proc.killed.is_some() => is_gone.then_some(Status::ERR_PROC_ABORTED),
             Step::Start => is_gone.then_some(Status::ERR_JOB_FAILED_TO_LAUNCH),
         }
@@ -70,7 +70,7 @@ impl Renewal {
 }
 
 impl Proc {
-    /// Whom it concerns if something is to be done to this process now.
+    /// The process that an action applies to now: this one, or its successor.
     pub(super) fn heir(&mut self) -> &mut Proc {
         match self.place_kept {
             true => self.next.get_or_insert_with(|| Box::new(Proc::new())),
@@ -80,13 +80,13 @@ impl Proc {
 }
 
 impl LocalJob {
-    /// Those of these that are between two lives.
+    /// Those of `ranks` that are between two lives.
     pub(super) fn kept(&self, ranks: &Ranges) -> Ranges {
         let is_kept = |rank: &u32| self.procs.get(&Rank(*rank)).is_some_and(|proc| proc.place_kept);
         ranks.iter().filter(is_kept).collect()
     }
 
-    /// Answers a request when its last ranks have their next lives, or none.
+    /// Holds a request until its last ranks are started again, or are given up.
     pub(super) fn hold(&mut self, task: &TaskId, open: Ranges, results: Results) {
         self.held.push(Held { task: task.clone(), open, results });
     }
@@ -96,12 +96,12 @@ impl LocalJob {
         matches!(self.desc.on_failure, FailurePolicy::Restart { .. }) && !self.is_ending
     }
 
-    /// Whether nobody hears yet that this stream has ended.
+    /// Whether the end of its streams is not to be reported yet.
     pub(super) fn keeps_end(&self, proc: &Proc) -> bool {
         proc.place_kept || (self.is_recoverable() && !proc.settled)
     }
 
-    /// No process runs here, or will.
+    /// Whether no process runs here, or will.
     pub(super) fn is_empty(&self) -> bool {
         self.procs.values().all(|proc| proc.phase == Phase::Gone && !proc.place_kept)
     }
@@ -200,7 +200,7 @@ impl Local {
         self.try_renewals(cx, nspace);
     }
 
-    /// What was to be done to these has been done to their next lives, or they have none.
+    /// The requests on these ranks were applied to their successors, or there are none.
     fn answer_held(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, status: Status) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         for held in &mut job.held {
@@ -220,7 +220,7 @@ impl Local {
         Some((job, Renewal { task: task.clone(), step, open, results, pids: Vec::new() }))
     }
 
-    /// Some process has come further: the root is told of tasks that are done by it.
+    /// A process has made progress: contributes to the tasks that it completes.
     pub(super) fn try_renewals(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let (mut cleared, mut started) = (Vec::new(), Vec::new());
@@ -242,7 +242,7 @@ impl Local {
         }
         let done: Vec<Renewal> = job.renewals.extract_if(.., |renewal| renewal.open.is_empty()).collect();
         for proc in &cleared {
-            // Its server forgets it now, and not when the next one of this name is there.
+            // The server must forget it now, before its successor of the same name connects.
             self.ended.retain(|ended| ended != proc);
             self.timers.cancel(|timer| *timer == Timer::Over(proc.clone()));
             self.give_up(cx, proc);
@@ -258,7 +258,7 @@ impl Local {
         }
     }
 
-    /// The job ends: nobody is started again.
+    /// The job ends: no process is started again.
     pub(super) fn give_places_up(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         job.is_ending = true;
@@ -271,11 +271,11 @@ impl Local {
         let kept: Vec<Rank> =
             job.procs.iter().filter(|(_, proc)| proc.place_kept).map(|(rank, _)| *rank).collect();
         kept.into_iter().for_each(|rank| self.give_place_up(cx, &ProcId::new(nspace, rank)));
-        // Those that have ended and were not yet looked at are told of as they settle.
+        // Processes that have ended but are not settled are reported as they settle.
         self.try_ended(cx, nspace);
     }
 
-    /// This one is not started again: what has ended of it is said.
+    /// This process is not started again: reports what has ended of it.
     pub(super) fn give_place_up(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(entry) = self.proc_mut(proc) else { return };
         entry.place_kept = false;
@@ -291,7 +291,7 @@ impl Local {
     }
 }
 
-/// What these have put is told to nobody any more.
+/// Makes the server forget the values that these ranks have put.
 fn forget_values(cx: &mut Cx<'_>, calls: &mut Calls, nspace: &Nspace, ranks: &Ranges) {
     let call = ServerCall::ForgetValues { nspace: nspace.clone(), ranks: ranks.iter().map(Rank).collect() };
     calls.make(cx, call, Call::Told("forgetting the values of restarted ranks"));

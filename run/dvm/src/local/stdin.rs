@@ -1,4 +1,4 @@
-//! Standard input that has come for processes of this node.
+//! Standard input for processes of this node.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::msg::Up;
 use crate::ranges::Ranges;
 
 pub(super) fn give(cx: &mut Cx<'_>, job: &LocalJob, ranks: &Ranges, data: &Arc<[u8]>) {
-    // The dead take nothing, and nobody is to wait until they do.
+    // The dead take nothing: refuse, so that the root does not wait for them.
     for (rank, _) in chosen(job, ranks).filter(|(_, proc)| proc.phase == Phase::Gone) {
         refused(cx, &ProcId::new(&job.desc.nspace, *rank));
     }
@@ -38,7 +38,7 @@ pub(super) fn refused(cx: &mut Cx<'_>, proc: &ProcId) {
     cx.post(Up::StdinRefused { nspace, rank });
 }
 
-/// Those of this node who can read.
+/// The processes of this node that can read.
 fn readers<'a>(job: &'a LocalJob, ranks: &'a Ranges) -> impl Iterator<Item = ProcId> + 'a {
     let started =
         chosen(job, ranks).filter(|(_, proc)| matches!(proc.phase, Phase::Starting | Phase::Running));

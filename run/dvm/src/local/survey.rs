@@ -1,4 +1,4 @@
-//! What the root asks of this daemon: its processes, what they use, what is waited for here.
+//! Queries of the root to this daemon: its processes, what they use, what is waiting here.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
 use crate::msg::{Found, FoundProc, Measured, OpId, Part, Stuck, Subject, Survey, Usage, Wait, ended_state};
 use crate::ranges::Ranges;
 
-/// The root wants to know.
+/// Answers a query, or starts to collect the answer.
 pub(super) fn carry_out(
     cx: &mut Cx<'_>,
     calls: &mut Calls,
@@ -38,7 +38,7 @@ pub(super) fn carry_out(
     }
 }
 
-/// The shell has looked what the processes, the daemon and its node use.
+/// The shell has measured what the processes, the daemon and its node use.
 pub(super) fn tell_measured(
     cx: &mut Cx<'_>,
     me: NodeId,
@@ -59,7 +59,7 @@ pub(super) fn tell_measured(
     tell(cx, survey, found);
 }
 
-/// What is waited for at this node, by anybody.
+/// Contributes everything that waits at this node.
 pub(super) fn tell_waits(cx: &mut Cx<'_>, node: NodeId, survey: Survey, waiting: Vec<Waiting>) {
     if let Subject::Stuck { nspace } = &survey.of {
         let stuck = stuck(nspace, &waiting, cx.now);
@@ -70,13 +70,13 @@ pub(super) fn tell_waits(cx: &mut Cx<'_>, node: NodeId, survey: Survey, waiting:
     tell(cx, survey, Found { waits, ..Found::default() });
 }
 
-/// What the processes of a job wait for, of all that is waited for here.
+/// The operations in which processes of a job wait, among all that wait here.
 fn stuck(nspace: &Nspace, waiting: &[Waiting], now: Time) -> Vec<Stuck> {
     let mut all = Vec::new();
     for one in waiting {
         let of_job = one.asked_by.iter().filter(|by| by.nspace == *nspace);
         let ranks: Ranges = of_job.map(|by| by.rank.0).collect();
-        // What a server has asked the host for is told by both.
+        // The server and the host both report an operation that the host carries out.
         let is_known = |known: &Stuck| {
             known.operation == one.operation && ranks.iter().all(|rank| known.ranks.contains(rank))
         };
@@ -118,5 +118,5 @@ impl Proc {
     }
 }
 
-/// Waits that one daemon tells of.
+/// The most waits that one daemon reports.
 const MOST_WAITS: usize = 256;

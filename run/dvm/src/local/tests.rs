@@ -1,4 +1,4 @@
-//! One node alone: its processes and its server are told of, and what is wanted of them is looked at. No tree, no root.
+//! One node alone: tests give it events of processes and server, and check its outputs. No tree, no root.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::ranges::Ranges;
 struct Told {
     local: Local,
     now: Time,
-    /// What it has wanted and nobody has looked at.
+    /// Its outputs that the test has not checked yet.
     wishes: VecDeque<FromLocal>,
 }
 
@@ -111,7 +111,7 @@ impl Told {
         self.tell(ToLocal::Upcall { call: HostCall::new(id), op });
     }
 
-    /// A server that grants everything.
+    /// Plays a server that grants everything.
     fn serve(&mut self) {
         for wish in std::mem::take(&mut self.wishes) {
             let FromLocal::Call { id, call } = wish else {
@@ -149,7 +149,7 @@ impl Told {
         }
     }
 
-    /// But for the job's beginning, which is a matter of its own.
+    /// All posts except the one about the job's beginning.
     fn posts(&self) -> Vec<&Up> {
         let posts = self.wishes.iter().filter_map(|wish| match wish {
             FromLocal::Post(up) if !matches!(up, Up::Began { .. }) => Some(up),
@@ -274,7 +274,7 @@ fn a_request_may_say_how_long_ranks_have_to_end() {
     };
     terminate(&mut told, 1, 0, Some(60));
     terminate(&mut told, 2, 1, Some(1));
-    // What was allowed may be made shorter, and not longer.
+    // A grace period may be shortened, but not extended.
     terminate(&mut told, 3, 1, Some(100));
     let after = |told: &mut Told, seconds: u64| {
         told.now = Time(0).after(Duration::from_secs(seconds));
@@ -352,7 +352,7 @@ fn a_rank_is_started_again_when_nothing_of_it_is_left() {
     assert!(told.part(&OpId::Ended(nspace())).is_some());
 }
 
-/// Has something done to rank 1 by job control.
+/// Acts on rank 1 by job control.
 fn steer_one(told: &mut Told, action: Control) -> OpId {
     let request = ControlRequest { actions: vec![action], grace: None, cleanup: None };
     let task = Task::Control { targets: rank_one(), request: Arc::new(request) };
@@ -426,7 +426,7 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
         Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.on_failure = policy);
         Told::running_job(desc)
     };
-    // It ends the job.
+    // The failure ends the job.
     let mut told = recoverable();
     told.exit(0, ExitStatus::Code(0));
     told.exit(1, ExitStatus::Code(3));
@@ -439,7 +439,7 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
     let ends = told.wishes.iter().filter_map(piece).collect();
     told.tell(ToLocal::Taken(ends));
     assert!(told.part(&OpId::Ended(nspace())).is_some());
-    // It is started again.
+    // The rank is started again.
     let mut told = recoverable();
     told.exit(1, ExitStatus::Code(3));
     let cleared = renew(&mut told, Task::Clear { targets: rank_one() });
@@ -457,7 +457,7 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
     told.down(Down::Forget { nspace: nspace() });
 }
 
-/// The processes that were started for commands: their names, and what sh is to run.
+/// The processes started for commands: their names, and the command lines for sh.
 fn commands(told: &Told) -> Vec<(ProcId, String)> {
     let starts = told.wishes.iter().filter_map(|wish| match wish {
         FromLocal::Effect(Effect::Spawn(start)) if start.proc.nspace != nspace() => {
@@ -647,6 +647,6 @@ fn user_hears_why_a_connection_was_closed() {
         Up::Note { about, text } => Some((about.clone(), text.clone())),
         _ => None,
     });
-    // The first of a job speaks for all.
+    // Only the first of a job is reported.
     assert_eq!(notes.collect::<Vec<_>>(), [(Some(proc(0)), text)]);
 }

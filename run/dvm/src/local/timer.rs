@@ -1,26 +1,26 @@
-//! What the processes of this node wait for by the clock. An entry that has lost its meaning is ignored when it fires.
+//! The timers of this node's processes. A timer that has become irrelevant is ignored when it fires.
 
 use phalanx_wire::{Nspace, ProcId};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// How many processes have called init is told a moment later.
+    /// Delays the report of how many processes have called init.
     Connected(Nspace),
     /// An exited process's connection should be gone by now.
     Settle(Nspace),
-    /// Whoever waits for this process has waited enough.
+    /// What waits for this process is released.
     Over(ProcId),
-    /// Look whether ranks that have not connected have loaded MPI.
+    /// Inspect ranks that have not connected for loaded MPI libraries.
     Inspect(Nspace),
-    /// Politeness is over.
+    /// The grace period after the polite signal is over.
     Kill(Nspace),
     /// Processes that survive SIGKILL are given up.
     Reap(Nspace),
-    /// All processes here have ended, and the job has not, so somebody may be slow to read.
+    /// All processes here have ended, and the job has not: a reader may be slow.
     Exited(Nspace),
-    /// Output of a job without living processes is waited for no longer.
+    /// Stop waiting for output of a job without living processes.
     Drain(Nspace),
-    /// A command has had its time.
+    /// The time limit of a command.
     Command(ProcId),
     /// Ask again for remote data.
     Retry,

@@ -1,4 +1,4 @@
-//! Tools that are connected here: what they are told.
+//! Messages to tools that are connected here.
 
 use phalanx_core::server::{OutputTo, ServerCall};
 use phalanx_spec::{IofChannel, Rank};
@@ -8,7 +8,7 @@ use crate::id::NodeId;
 use crate::local::Cx;
 use crate::local::calls::{Call, Calls};
 
-/// Prints something where a tool of ours reads it.
+/// Prints text as output that a tool of ours reads.
 pub(super) fn say(cx: &mut Cx<'_>, calls: &mut Calls, dvm: &str, me: NodeId, tool: &ProcId, text: &str) {
     let Ok(dvm) = Nspace::new(dvm) else { return };
     let call = ServerCall::Output {

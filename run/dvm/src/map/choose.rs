@@ -8,9 +8,9 @@ use crate::hosts::{Host, HostNames, Slots};
 
 /// The nodes of an app context.
 pub(super) struct Choice {
-    /// Each once, in the order in which they were named, otherwise in that of the allocation.
+    /// Each node once, in the order in which they were named, otherwise in that of the allocation.
     pub(super) offers: Vec<Offer>,
-    /// Into `offers`: the nodes as they were named, each as often as it was.
+    /// Indices into `offers`: the nodes as they were named, with repetitions.
     pub(super) turns: Vec<u32>,
 }
 
@@ -21,13 +21,12 @@ pub(super) struct Offer {
     /// Into the app context's shapes.
     pub(super) shape: u32,
     pub(super) slots: Slots,
-    /// How often the app context names it, where that alone is its turn.
+    /// How often the app context names it, if that alone is its turn.
     pub(super) mentioned: Option<u32>,
     pub(super) max_slots: Option<u32>,
 }
 
-/// Finds the nodes of app context `app`. `claimed` are those that earlier mentions claimed, here and in earlier app
-/// contexts.
+/// Finds the nodes of app context `app`. `claimed` are the nodes of earlier mentions, here and in earlier app contexts.
 pub(super) fn choose(
     names: &Names<'_>,
     request: &AppRequest,
@@ -77,7 +76,7 @@ fn whole(nodes: &[NodeResources], node: usize) -> Offer {
     Offer { node: node as u32, shape: 0, slots, mentioned: None, max_slots }
 }
 
-/// The slots that an app context sees of a node when it names it.
+/// The slots of a node for an app context that names it.
 fn narrowed(node: Slots, app: Slots, oversubscribe: Option<bool>) -> Slots {
     match (node, app) {
         (node, Slots::Unstated) => node,
@@ -100,7 +99,7 @@ impl<'a> Names<'a> {
         Names { nodes, index: OnceCell::new() }
     }
 
-    /// The nodes that a mention means. `claimed` are no longer empty; `place` is where the mention was written.
+    /// The nodes that a mention stands for. `claimed` nodes no longer count as empty; `place` is the position of the mention.
     pub(super) fn find(
         &self,
         host: &Host,

@@ -1,32 +1,31 @@
-//! What holds where nothing was said.
+//! The defaults for what is not given.
 //!
-//! The rules are those of PRRTE (unchanged from its 3.0, which Open MPI 5 carries, to 2026), so that a job which says
-//! nothing lands where its user expects:
+//! The rules are those of PRRTE (unchanged from its 3.0, which Open MPI 5 carries, to 2026), so that a job without policies
+//! lands where its user expects:
 //!
 //! * Mapping: with `pe=N` by slot; with `--bind-to OBJECT` by that object (`none`: by slot); otherwise up to two ranks
 //!   by core and more by package, or by NUMA node or slot on nodes without packages.
 //! * Ranking: by node when mapped by node; by object (`fill`) when mapped by object; `span` when mapped with `span`;
 //!   otherwise by slot.
-//! * Binding: to the object by which was mapped; with `pe=N` to CPUs; otherwise up to two ranks to a core and more to
-//!   a NUMA node. A default binding that does not fit a node is dropped there, one that was asked for is an error.
-//! * CPUs are cores, unless hardware threads were asked for or are what is mapped by or bound to, or a node describes
-//!   no cores.
+//! * Binding: to the object that was mapped by; with `pe=N` to CPUs; otherwise up to two ranks to a core and more to a NUMA
+//!   node. A default binding that does not fit a node is dropped there, a requested one is an error.
+//! * CPUs are cores, unless hardware threads were requested or are what is mapped by or bound to, or a node describes no cores.
 //!
-//! Ours differs in two places: where nobody stated slots, more ranks than CPUs run (unbound) instead of being refused;
-//! and binding to something larger than what was mapped by is allowed.
+//! Ours differs in two places: without stated slots, more ranks than CPUs run (unbound) instead of being refused; and binding
+//! to something larger than what was mapped by is allowed.
 
 use phalanx_topo::Level;
 
 use super::{BindTo, MapBy, NodeResources, Policy, RankBy};
 
-/// The policies of one app context, all decided.
+/// The policies of one app context, all settled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settled {
     pub(super) map: MapBy,
     pub(super) span: bool,
     pub(super) rank: RankBy,
     pub(super) bind: BindTo,
-    /// Binding was asked for, so it must succeed.
+    /// Binding was requested, so it must succeed.
     pub(super) required: bool,
     pub(super) overload: bool,
     pub(super) if_supported: bool,
@@ -49,7 +48,7 @@ pub(super) fn unit(policy: &Policy, nodes: &[NodeResources]) -> Level {
     }
 }
 
-/// Decides the rest, for an app context that is one of `procs` ranks altogether.
+/// Settles the rest, for an app context that is one of `procs` ranks altogether.
 pub(super) fn settle(policy: &Policy, procs: u64, nodes: &[NodeResources]) -> Settled {
     let unit = unit(policy, nodes);
     let pe = policy.map.pe.unwrap_or(1);
@@ -72,7 +71,7 @@ pub(super) fn settle(policy: &Policy, procs: u64, nodes: &[NodeResources]) -> Se
     }
 }
 
-/// Up to so many ranks are each given a CPU; more are given larger objects.
+/// Up to this many ranks get a CPU each; more get larger objects.
 const FEW: u64 = 2;
 
 fn default_map(policy: &Policy, unit: Level, procs: u64, nodes: &[NodeResources]) -> MapBy {

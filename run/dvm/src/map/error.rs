@@ -1,4 +1,4 @@
-//! Why a job cannot be placed: what was asked, what there is, and what would help.
+//! Why a job cannot be placed: the request, the resources, and what would help.
 
 use std::fmt;
 
@@ -17,11 +17,11 @@ pub enum MapError {
     NoApps,
     /// `nolocal` and the filters left no node for an app context.
     NoNodesLeft { app: usize },
-    /// No ranks were asked for, or nothing has room for one.
+    /// No ranks were requested, or nothing has room for one.
     NoProcs { app: usize },
     /// A host was named that the allocation does not have.
     UnknownHost { host: Host, nodes: usize, near: Option<String>, place: Option<(String, u32)> },
-    /// More empty nodes were asked for than there are.
+    /// More empty nodes were requested than there are.
     NotEnoughEmpty { asked: u32, empty: u32 },
     /// More ranks than slots.
     NotEnoughSlots { app: usize, asked: u32, free: u64, nodes: Vec<NodeShortage>, forbidden: bool },
@@ -31,11 +31,11 @@ pub enum MapError {
     NotEnoughCpus { app: usize, asked: u32, pe: u32, room: u64, unit: Level, bind: BindTo, nodes: usize },
     /// A rank of several CPUs was to go to an object that has fewer.
     ObjectTooSmall { node: String, level: Level, pe: u32, cpus: u32, unit: Level },
-    /// All CPUs near an object, or of the node, are given away.
+    /// All CPUs near an object, or of the node, are taken.
     ObjectFull { node: String, object: Option<(Level, u32)>, pe: u32, unit: Level },
     /// A node has none of the objects that were named.
     NoSuchObject { node: String, level: Level, present: Vec<Level>, option: &'static str },
-    /// More ranks were asked for than a pattern gives.
+    /// More ranks were requested than a pattern gives.
     PatternTooSmall { asked: u32, count: u32, level: Level, total: u64, nodes: usize },
     /// More ranks than lines.
     TooFewEntries { file: Option<String>, asked: u32, entries: usize },
@@ -60,12 +60,12 @@ pub struct NodeShortage {
     pub node: String,
     /// Its slots, or its bound.
     pub slots: u32,
-    /// How many of them others use.
+    /// How many ranks run there already.
     pub in_use: u32,
 }
 
 impl MapError {
-    /// What would help, where that is known.
+    /// What would help, if that is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             MapError::NotEnoughSlots { forbidden: false, .. } => {

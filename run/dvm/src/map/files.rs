@@ -1,6 +1,6 @@
-//! Placements that were written down: sequences and rankfiles, already read.
+//! Placements from files: sequences and rankfiles, already parsed.
 //!
-//! Owns turning logical numbers of cores and packages into CPUs of one node.
+//! Turns logical numbers of cores and packages into CPUs of one node.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use phalanx_topo::{CpuSet, Level, Topology};
 
 use crate::hosts::Host;
 
-/// One rank after the other.
+/// One entry per rank, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sequence {
-    /// Where it was read, for messages.
+    /// The file's name, for messages.
     pub file: String,
     /// In order.
     pub entries: Vec<SequenceEntry>,
@@ -21,43 +21,43 @@ pub struct Sequence {
 /// Ranks by their number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rankfile {
-    /// Where it was read, for messages.
+    /// The file's name, for messages.
     pub file: String,
     /// By rank.
     pub ranks: BTreeMap<u32, SequenceEntry>,
 }
 
-/// Where one rank goes.
+/// The place of one rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequenceEntry {
     /// Its node.
     pub host: Host,
-    /// Its CPUs; `None`: as `--bind-to` says.
+    /// Its CPUs; `None`: by `--bind-to`.
     pub cpus: Option<CpuList>,
-    /// Where the file says so, from 1.
+    /// The line of the file, from 1.
     pub line: u32,
 }
 
-/// CPUs by logical numbers, which only a topology makes CPUs of a node.
+/// CPUs by logical numbers; only a topology turns them into CPUs of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CpuList {
-    /// All of them together.
+    /// The union of these.
     pub items: Vec<CpuItem>,
 }
 
 /// A part of a [`CpuList`]. All sets are of logical numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CpuItem {
-    /// Cores, or hardware threads where those are CPUs: `0,2-3`.
+    /// Cores, or hardware threads where those count as CPUs: `0,2-3`.
     Cpus(CpuSet),
     /// Whole packages: `P0`, `0:*`.
     Packages(CpuSet),
-    /// The same in packages, counted from the package's first: `1:0-2`.
+    /// CPUs in packages, counted from each package's first: `1:0-2`.
     InPackages { packages: CpuSet, cpus: CpuSet },
 }
 
 impl CpuList {
-    /// The CPUs on a node, by the kernel's numbers; otherwise the object that it does not have.
+    /// The CPUs on a node, by the kernel's numbers; the error is the object that the node lacks.
     pub(super) fn resolve(&self, topology: &Topology, unit: Level) -> Result<CpuSet, (Level, u32)> {
         let mut found = CpuSet::new();
         let units = topology.objects(unit);

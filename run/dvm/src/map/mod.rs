@@ -1,15 +1,15 @@
-//! Which rank runs on which node and on which CPUs.
+//! The placement of ranks on nodes and CPUs.
 //!
-//! Owns mapping (how many ranks on each node, near which object), ranking (which number each place gets) and binding
-//! (which CPUs). Everything is computed from the nodes' topologies and what the user said, by one pass over ranks and
-//! nodes; nothing is looked up, and equal questions have equal answers. Never starts anything and never prints: what a
-//! user should know is in [`JobMap::notes`], why a rank is where it is in [`Placement::rule`].
+//! Owns mapping (how many ranks on each node, near which object), ranking (which number each place gets) and binding (which
+//! CPUs). Everything is computed from the nodes' topologies and the user's policies, by one pass over ranks and nodes; nothing
+//! is looked up, and equal inputs have equal results. Never starts anything and never prints: notes for the user are in
+//! [`JobMap::notes`], the reason for each rank's place in [`Placement::rule`].
 //!
-//! The order of a job: `choose` finds the nodes, `defaults` settles the policies, `slots` counts what each node can take, `spread` divides
-//! the ranks over nodes, `seats` finds each its object and CPUs, `order` numbers them.
+//! The order of work: `choose` finds the nodes, `defaults` settles the policies, `slots` counts what each node can take,
+//! `spread` divides the ranks over nodes, `seats` finds an object and CPUs for each, `order` numbers them.
 //!
-//! Next stop: the launch message tells every daemon its ranks and their CPUs; the renderers of `--display` and
-//! `--dry-run` read the same structures.
+//! Next stop: the launch message brings every daemon its ranks and their CPUs; the renderers of `--display` and `--dry-run`
+//! read the same structures.
 
 mod choose;
 mod defaults;
@@ -38,19 +38,19 @@ use crate::hosts::{HostEntry, Slots};
 /// What one node offers to a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeResources {
-    /// As it calls itself.
+    /// Its own host name.
     pub name: String,
-    /// As the user has called it, if anyhow: by an address, for example.
+    /// The user's name for it, if different: an address, for example.
     pub called: Option<Arc<str>>,
-    /// For how many ranks it is there.
+    /// How many ranks it is for.
     pub slots: Slots,
     /// More ranks than this are never put there.
     pub max_slots: Option<u32>,
-    /// Its hardware, as far as this user's processes may use it (an inherited cpuset or cgroup taken off).
+    /// Its hardware, as far as this user's processes may use it (without what a cpuset or cgroup excludes).
     pub topology: Arc<Topology>,
     /// How many ranks of other jobs run there.
     pub in_use: u32,
-    /// The CPUs to which those are bound.
+    /// The CPUs that those ranks are bound to.
     pub busy: CpuSet,
     /// Whether the launcher itself runs there.
     pub launcher: bool,
@@ -63,20 +63,20 @@ pub struct AppRequest {
     pub procs: Option<u32>,
     /// Only on these nodes, with these slots; empty is everywhere.
     pub hosts: Vec<HostEntry>,
-    /// What was said for this app context alone; otherwise the job's policy holds.
+    /// The policy for this app context alone; otherwise the job's policy holds.
     pub policy: Option<Policy>,
 }
 
-/// Where every rank of a job goes.
+/// The place of every rank of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobMap {
     /// By rank, from 0.
     pub procs: Vec<Placement>,
-    /// One for each app context: what held for it.
+    /// The policies that held for each app context.
     pub apps: Vec<AppMap>,
     /// The nodes that got ranks, in the order of the allocation.
     pub nodes: Vec<NodeLoad>,
-    /// What a user should be told although it is no error, one line each.
+    /// Notes for the user that are no errors, one line each.
     pub notes: Vec<String>,
 }
 
@@ -89,19 +89,19 @@ pub struct Placement {
     pub app: u32,
     /// Its number among the ranks of its app context.
     pub app_rank: u32,
-    /// Its node: an index into what [`map_job`] was given.
+    /// Its node: an index into the nodes given to [`map_job`].
     pub node: u32,
     /// Its number among the job's ranks on that node.
     pub local_rank: u16,
     /// Its number among all ranks on that node, those of other jobs included.
     pub node_rank: u16,
-    /// What it is bound to, by the kernel's numbers; `None`: nothing.
+    /// The CPUs that it is bound to, by the kernel's numbers; `None`: unbound.
     pub cpus: Option<CpuSet>,
-    /// Why it is there.
+    /// The reason for its place.
     pub rule: Rule,
 }
 
-/// The policies that held for an app context, whether said or by default.
+/// The policies that held for an app context, explicit or by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppMap {
     /// Its first rank.
@@ -114,18 +114,18 @@ pub struct AppMap {
     pub span: bool,
     /// How it was numbered.
     pub rank: RankBy,
-    /// To what its ranks were to be bound.
+    /// The objects that its ranks were to be bound to.
     pub bind: BindTo,
     /// How many CPUs each rank was to get.
     pub pe: u32,
-    /// Whether hardware threads rather than cores were CPUs.
+    /// Whether hardware threads rather than cores counted as CPUs.
     pub hwthreads: bool,
 }
 
-/// What a job put on one node.
+/// The load that a job puts on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLoad {
-    /// An index into what [`map_job`] was given.
+    /// An index into the nodes given to [`map_job`].
     pub node: u32,
     /// The slots that it has, stated or one for each CPU.
     pub slots: u32,
@@ -133,37 +133,37 @@ pub struct NodeLoad {
     pub cpus: u32,
     /// How many ranks of this job it got.
     pub procs: u32,
-    /// More ranks, those of other jobs included, than slots.
+    /// There are more ranks, including those of other jobs, than slots.
     pub oversubscribed: bool,
 }
 
-/// Why a rank is where it is.
+/// The reason for a rank's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Why on its node.
+    /// The reason for its node.
     pub node: NodeRule,
-    /// The object that was its turn there.
+    /// The object that was next in turn there.
     pub object: Option<(Level, u32)>,
-    /// Why on its CPUs.
+    /// The reason for its CPUs.
     pub cpus: CpuRule,
 }
 
-/// Why a rank is on its node.
+/// The reason for a rank's node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeRule {
     /// It has this slot of so many, from 1.
     Slot { slot: u32, of: u32 },
-    /// All slots were taken, and the rest was spread evenly: it is this one beyond them, from 1.
+    /// All slots were taken, and the rest was spread evenly: its number among the rest, from 1.
     Beyond { extra: u32 },
-    /// It is this one of so many for each object, from 1.
+    /// Its number among the ranks of its object, from 1.
     PerResource { index: u32, of: u32 },
     /// This line of a file named the node.
     Line(u32),
-    /// It was this host's turn in the list, from 1.
+    /// The position of its host in the list, from 1.
     Turn(u32),
 }
 
-/// Why a rank is on its CPUs.
+/// The reason for a rank's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuRule {
     /// It was not to be bound.
@@ -172,9 +172,9 @@ pub enum CpuRule {
     Crowded,
     /// It was to be bound if possible, and was not.
     Unsupported,
-    /// The first such object with a free CPU.
+    /// The first object of this level with a free CPU.
     Free(Level),
-    /// The first free CPUs, so many.
+    /// The first free CPUs, and their number.
     Cpus(u32),
     /// No CPU was free, and sharing is allowed: the object with the fewest ranks.
     Shared(Level),
@@ -185,7 +185,7 @@ pub enum CpuRule {
 }
 
 impl NodeResources {
-    /// A node on which nothing runs and of which nothing was said.
+    /// A node without ranks and without stated slots.
     pub fn new(name: impl Into<String>, topology: Arc<Topology>) -> NodeResources {
         NodeResources {
             name: name.into(),

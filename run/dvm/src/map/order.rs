@@ -60,7 +60,7 @@ pub(super) fn number(job: &Job<'_>, seated: Vec<Seated>, notes: Vec<String>) -> 
     Ok(JobMap { procs, apps: job.apps.iter().map(settled).collect(), nodes: nodes.collect(), notes })
 }
 
-/// The order of ranks: pairs of an index into `nodes` and one into its seats.
+/// The order of ranks: pairs of an index into `nodes` and an index into that node's seats.
 fn order(app: &App<'_>, nodes: &[NodeSeats]) -> Vec<(u32, u32)> {
     let every = || {
         (0u32..)
@@ -100,7 +100,7 @@ fn order(app: &App<'_>, nodes: &[NodeSeats]) -> Vec<(u32, u32)> {
     }
 }
 
-/// All seats by a key, those with the same key as they were.
+/// All seats sorted by a key; seats with the same key keep their order.
 fn sorted(
     seats: impl Iterator<Item = (u32, u32)>,
     key: impl Fn(u32, u32) -> (u32, u32, u32),
@@ -110,7 +110,7 @@ fn sorted(
     seats
 }
 
-/// For every seat: how many seats of the same node before it have the same object.
+/// For every seat: how many earlier seats of the same node have the same object.
 fn rounds(nodes: &[NodeSeats], object: impl Fn(&NodeSeats, &Seat) -> u32) -> Vec<Vec<u32>> {
     let of_node = |node: &NodeSeats| {
         let objects: Vec<u32> = node.seats.iter().map(|seat| object(node, seat)).collect();

@@ -1,8 +1,8 @@
-//! How ranks are to be placed, and the words in which users say it: `--map-by`, `--rank-by`, `--bind-to`.
+//! Placement policies, and the syntax in which users give them: `--map-by`, `--rank-by`, `--bind-to`.
 //!
-//! Owns the three small grammars. A directive and its qualifiers are separated by colons, are read in any case, and
-//! may be shortened as long as only one word remains possible (`pack`, `L3`), as users of `prterun` are used to. What
-//! was not said stays unsaid here; `defaults` decides it when the number of ranks is known.
+//! Owns the three small grammars. A directive and its qualifiers are separated by colons, are read in any case, and may be
+//! shortened as long as only one word remains possible (`pack`, `L3`), as users of `prterun` are used to. What is not given
+//! stays unset here; `defaults` settles it when the number of ranks is known.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use super::words::{self, Word};
 use super::{Rankfile, Sequence};
 use crate::encoding::encoded;
 
-/// Everything that was said about the placement of a job or of one app context. The default says nothing.
+/// The placement policy of a job or of one app context. The default sets nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     /// `--map-by`.
@@ -24,9 +24,9 @@ pub struct Policy {
     pub bind: BindPolicy,
     /// `--cpu-set`: use only these CPUs of every node, by the kernel's numbers, as far as they are allowed.
     pub cpu_set: Option<CpuSet>,
-    /// What the file of `--map-by seq:file=PATH` says, read by the caller.
+    /// The contents of the file of `--map-by seq:file=PATH`, read by the caller.
     pub sequence: Option<Sequence>,
-    /// What the file of `--map-by rankfile:file=PATH` says, read by the caller.
+    /// The contents of the file of `--map-by rankfile:file=PATH`, read by the caller.
     pub rankfile: Option<Rankfile>,
 }
 
@@ -43,7 +43,7 @@ pub enum MapBy {
     PerResource { count: u32, level: Level },
     /// To the next line of a file, or the next host of a list.
     Sequence,
-    /// To where a file says.
+    /// To the place that a file gives it.
     Rankfile,
 }
 
@@ -52,7 +52,7 @@ pub enum MapBy {
 pub struct MapPolicy {
     /// The directive; `None` when only qualifiers were given.
     pub by: Option<MapBy>,
-    /// `pe=N`: so many CPUs to each rank.
+    /// `pe=N`: the number of CPUs for each rank.
     pub pe: Option<u32>,
     /// `span`: all nodes are one, so objects are filled evenly across them.
     pub span: bool,
@@ -79,7 +79,7 @@ pub enum RankBy {
     Span,
     /// Node by node, there one on each object of this level, over and over.
     Object(Level),
-    /// As the file of a sequence or rankfile says; cannot be asked for.
+    /// As in the file of a sequence or rankfile; cannot be requested.
     File,
 }
 
@@ -99,7 +99,7 @@ pub struct BindPolicy {
     pub to: Option<BindTo>,
     /// `overload-allowed`: more ranks than CPUs may be bound to an object.
     pub overload: bool,
-    /// `if-supported`: a rank that cannot be bound so runs unbound.
+    /// `if-supported`: a rank that cannot be bound this way runs unbound.
     pub if_supported: bool,
 }
 
@@ -112,7 +112,7 @@ pub struct PolicyError {
     pub text: String,
     /// What is wrong with it.
     pub problem: String,
-    /// What to write instead, where that can be guessed.
+    /// What to write instead, if that can be guessed.
     pub hint: Option<String>,
 }
 
@@ -195,7 +195,7 @@ impl FromStr for BindPolicy {
     }
 }
 
-/// As it may be written.
+/// In the syntax of the option.
 impl fmt::Display for MapPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(by) = self.by {
@@ -216,7 +216,7 @@ impl fmt::Display for MapPolicy {
     }
 }
 
-/// As it may be written.
+/// In the syntax of the option.
 impl fmt::Display for BindPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(to) = self.to {
@@ -263,7 +263,7 @@ impl fmt::Display for BindTo {
     }
 }
 
-/// What the three grammars have in common.
+/// The common part of the three grammars.
 struct Reader<'a> {
     option: &'static str,
     text: &'a str,
@@ -303,7 +303,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses qualifiers that mean nothing with the directive.
+    /// Refuses qualifiers that make no sense with the directive.
     fn check(&self, policy: &MapPolicy) -> Result<(), PolicyError> {
         let from_file = matches!(policy.by, Some(MapBy::Sequence | MapBy::Rankfile));
         if policy.file.is_some() && !from_file {

@@ -1,8 +1,8 @@
-//! On its node every rank gets a seat: the object whose turn it is, and CPUs.
+//! Gives every rank a seat on its node: the object next in turn, and CPUs.
 //!
-//! Ranks are seated in the order of mapping. Objects take turns; one without a free CPU is passed over while ranks are
-//! bound. A rank uses up `pe` CPUs near its object and is bound to the objects of the binding level that contain them.
-//! Nodes with the same hardware and the same number of ranks look the same, so their seats are found once.
+//! Ranks are seated in the order of mapping. Objects take turns; one without a free CPU is passed over while ranks are bound. A
+//! rank uses up `pe` CPUs near its object and is bound to the objects of the binding level that contain them. Nodes with the
+//! same hardware and the same number of ranks look the same, so their seats are found once.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,9 @@ pub(super) struct Seats<'a> {
     taken: Vec<CpuSet>,
     /// By node: whether no rank of this job is seated there yet.
     untouched: Vec<bool>,
-    /// Nodes on which ranks are not bound because there are too many.
+    /// Nodes with ranks that are not bound because there are too many.
     crowded: BTreeMap<u32, Crowd>,
-    /// Ranks that were to be bound if possible, and were not.
+    /// How many ranks were to be bound if possible, and were not.
     unsupported: u32,
 }
 
@@ -35,13 +35,13 @@ struct Crowd {
 
 /// An app context's seats.
 pub(super) enum Seated {
-    /// To be numbered.
+    /// Yet to be numbered.
     ByNode(Vec<NodeSeats>),
-    /// Numbered already: node and seat of each rank.
+    /// Already in order: node and seat of each rank.
     InOrder(Vec<(u32, Seat)>),
 }
 
-/// Those on one node, in the order of mapping.
+/// The seats on one node, in the order of mapping.
 pub(super) struct NodeSeats {
     pub(super) node: u32,
     /// Into [`App::shapes`].
@@ -49,7 +49,7 @@ pub(super) struct NodeSeats {
     pub(super) seats: Vec<Seat>,
 }
 
-/// One rank's.
+/// The seat of one rank.
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
     /// Into [`Shape::places`].
@@ -86,7 +86,7 @@ impl<'a> Seats<'a> {
         }
     }
 
-    /// What the user should know, one line each.
+    /// Notes for the user, one line each.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let name = |node: u32| &self.job.nodes[node as usize].name;
@@ -122,7 +122,7 @@ impl<'a> Seats<'a> {
         notes
     }
 
-    /// Seats an app context's ranks on one node. `known` are the seats on nodes like it.
+    /// Seats an app context's ranks on one node. `known` are the seats on equal nodes.
     fn share(
         &mut self,
         app: &App<'_>,
@@ -190,7 +190,7 @@ impl<'a> Seats<'a> {
         Ok((listed.node, seat))
     }
 
-    /// Whether a node has more ranks than CPUs, so that a binding for which nobody asked is dropped.
+    /// Whether a node has more ranks than CPUs, so that a default binding is dropped.
     fn is_crowded(&mut self, settled: &Settled, shape: &Shape, node: u32) -> bool {
         if settled.bind == BindTo::None || settled.required || settled.overload || settled.if_supported {
             return false;
@@ -232,16 +232,16 @@ struct Table<'a> {
     shape: &'a Shape,
     settled: &'a Settled,
     taken: CpuSet,
-    /// By CPU: how many ranks were given it.
+    /// By CPU: how many ranks it was given to.
     ranks: Vec<u32>,
-    /// By place: the CPUs before this one, in the order of the place, are taken.
+    /// By place: how many of its first CPUs are known to be taken.
     cursors: Vec<usize>,
     /// Whether ranks are bound at all.
     bound: bool,
     crowded: bool,
     /// Whether all ranks are confined to a set of CPUs.
     confined: bool,
-    /// The place whose turn is next.
+    /// The place next in turn.
     turn: usize,
 }
 
@@ -283,7 +283,7 @@ impl<'a> Table<'a> {
         (0..share.count).map(seat).collect()
     }
 
-    /// The place whose turn it is: the next one with room, or simply the next one if none has.
+    /// The place next in turn: the next one with room, or simply the next one if none has.
     fn place(&mut self) -> usize {
         let places = self.shape.places.len().max(1);
         let tried = if self.bound { places } else { 0 };
@@ -307,7 +307,7 @@ impl<'a> Table<'a> {
         Ok(Seat { place, cpus, rule: rule(node_rule, object, cpu_rule) })
     }
 
-    /// The CPUs of the next rank at a place; `None` where it must have some and there are none.
+    /// The CPUs of the next rank at a place; `None` if it must have some and there are none.
     fn cpus(&mut self, place: usize) -> Option<(Option<CpuSet>, CpuRule)> {
         let BindTo::Object(level) = self.settled.bind else { return Some(self.unbound(CpuRule::Unbound)) };
         if self.crowded {
@@ -334,7 +334,7 @@ impl<'a> Table<'a> {
         Some((Some(cpus), cpu_rule))
     }
 
-    /// A rank that is not bound may still use the CPUs of `--cpu-set` only.
+    /// A rank that is not bound is still confined to the CPUs of `--cpu-set`.
     fn unbound(&self, why: CpuRule) -> (Option<CpuSet>, CpuRule) {
         match self.confined {
             true => (Some(self.shape.topology.cpus().clone()), CpuRule::CpuSet),
@@ -342,8 +342,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The first `pe` free CPUs of a place, if it has so many. Several CPUs without a place of their own come from one
-    /// package where one has so many.
+    /// The first `pe` free CPUs of a place, if it has that many. Several CPUs come from one package, if any package has that
+    /// many.
     fn free_in(&mut self, place: usize, pe: usize) -> Option<Vec<usize>> {
         let part = self.shape.places.get(place)?;
         let cursor = self.cursors.get_mut(place)?;
@@ -368,7 +368,7 @@ impl<'a> Table<'a> {
         Some(free.into_iter().take(pe).collect::<Vec<_>>()).filter(|free| free.len() == pe)
     }
 
-    /// The `pe` CPUs of a place that the fewest ranks have.
+    /// The `pe` CPUs of a place with the fewest ranks.
     fn least_used(&self, place: usize, pe: usize) -> Vec<usize> {
         let mut units = self.shape.places.get(place).map(|part| part.units.clone()).unwrap_or_default();
         units.sort_by_key(|unit| self.ranks[*unit]);
@@ -381,7 +381,7 @@ fn rule(node: NodeRule, object: Option<(Level, u32)>, cpus: CpuRule) -> Rule {
     Rule { node, object, cpus }
 }
 
-/// How many of the seats lack a binding that was asked for.
+/// How many of the seats lack a requested binding.
 fn count_unsupported<'a>(settled: &Settled, seats: impl Iterator<Item = &'a Seat>) -> u32 {
     let missing = seats.filter(|seat| seat.rule.cpus == CpuRule::Unsupported).count() as u32;
     if settled.if_supported { missing } else { 0 }

@@ -1,5 +1,5 @@
-//! A node's hardware as one app context sees it: what is left of it under `--cpu-set`, cut into the CPUs and objects
-//! that placing needs. Nodes with the same hardware share one.
+//! A node's hardware as one app context sees it: what `--cpu-set` leaves of it, cut into the CPUs and objects that placing
+//! needs. Nodes with the same hardware share one.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use super::{BindTo, MapBy, NodeResources, Policy};
 /// The hardware of one or more nodes.
 pub(super) struct Shape {
     pub(super) topology: Arc<Topology>,
-    /// What counts as CPUs, in logical order.
+    /// The CPUs, in logical order.
     pub(super) units: Vec<CpuSet>,
     pub(super) unit: Level,
-    /// The objects by which is mapped; the machine where that is not by object.
+    /// The objects to map by; the machine if mapping is not by object.
     pub(super) places: Vec<Part>,
-    /// The objects to which is bound; none where there are none, or nothing is bound.
+    /// The objects to bind to; none if there are none, or ranks are not bound.
     pub(super) targets: Vec<Part>,
     /// By CPU: the target that it belongs to.
     targets_of: Vec<Option<usize>>,
-    /// Within which a rank of several CPUs should stay.
+    /// The packages; a rank of several CPUs should stay within one.
     pub(super) packages: Vec<Part>,
 }
 
-/// An object, with the indices of the CPUs that are in it.
+/// An object, with the indices of the CPUs in it.
 pub(super) struct Part {
     pub(super) cpus: CpuSet,
     pub(super) units: Vec<usize>,
@@ -53,7 +53,7 @@ impl Shape {
         Shape { topology, units, unit: settled.unit, places, targets, targets_of, packages }
     }
 
-    /// What a rank is bound to that was given this CPU: the first target with a share of it, otherwise the CPU itself.
+    /// What a rank with this CPU is bound to: the first target that overlaps the CPU, otherwise the CPU itself.
     pub(super) fn target_of(&self, unit: usize) -> &CpuSet {
         match self.targets_of[unit] {
             Some(target) => &self.targets[target].cpus,
@@ -66,7 +66,7 @@ impl Shape {
         self.units.iter().filter(|unit| !unit.intersects(taken)).count() as u32
     }
 
-    /// How many ranks of `pe` CPUs each can be put near the objects by which is mapped, beside what is taken.
+    /// How many ranks of `pe` CPUs each fit near the objects to map by, besides what is taken.
     pub(super) fn room(&self, taken: &CpuSet, pe: u32) -> u32 {
         let free =
             |part: &Part| part.units.iter().filter(|unit| !self.units[**unit].intersects(taken)).count();
@@ -82,8 +82,8 @@ fn parts(topology: &Topology, units: &[CpuSet], level: Level) -> Vec<Part> {
     topology.objects(level).iter().map(|object| part(&object.cpus)).collect()
 }
 
-/// The topology of every node of `nodes` (indices into `all`) under the policy's `--cpu-set`, each distinct one once:
-/// the distinct ones, and for each node which of them is its own.
+/// The topology of every node of `nodes` (indices into `all`) under the policy's `--cpu-set`: the distinct topologies, and for
+/// each node the index of its own.
 pub(super) fn topologies(
     all: &[NodeResources],
     nodes: impl Iterator<Item = u32>,

@@ -1,6 +1,6 @@
-//! What each node can take of each app context: its turn, its bound, and what is there already.
+//! What each node can take of each app context: its turn, its bound, and what is in use already.
 //!
-//! Owns counting the ranks of an app context where nobody did, and the numbers in the refusals.
+//! Also counts the ranks of an app context where no number was given, and makes the numbers in refusals.
 
 use std::sync::Arc;
 
@@ -20,21 +20,22 @@ pub(super) struct Job<'a> {
     pub(super) apps: Vec<App<'a>>,
     /// By node: how many ranks of this job it has so far.
     pub(super) used: Vec<u32>,
-    /// By node: the CPUs for which these ranks will ask.
+    /// By node: how many CPUs these ranks will need.
     pub(super) demand: Vec<u32>,
 }
 
-/// One app context of it.
+/// One app context of the job.
 pub(super) struct App<'a> {
     pub(super) policy: &'a Policy,
     pub(super) settled: Settled,
     pub(super) procs: u32,
     /// Its first rank in the job.
     pub(super) first_rank: u32,
-    /// The files of a job's policy number the job's ranks, those of an app's the app's.
+    /// The file entry of its first rank: a file of the job's policy numbers the job's ranks, a file of its own policy its own
+    /// ranks.
     pub(super) first_line: u32,
     pub(super) offers: Vec<Offer>,
-    /// Into `offers`: its hosts as they were named, each as often as it was.
+    /// Indices into `offers`: its hosts as they were named, with repetitions.
     pub(super) turns: Vec<u32>,
     pub(super) shapes: Vec<Shape>,
 }
@@ -42,9 +43,9 @@ pub(super) struct App<'a> {
 /// How many more ranks a node takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
-    /// In its turn.
+    /// As part of its turn.
     pub(super) turn: u32,
-    /// Altogether.
+    /// In total.
     pub(super) most: u32,
 }
 
@@ -112,7 +113,7 @@ impl<'a> Job<'a> {
         Ok(job)
     }
 
-    /// What a node takes of an app context now. Where binding is required, no more than can be bound.
+    /// What a node can take of an app context now. If binding is required, no more than can be bound.
     pub(super) fn budget(&self, app: &App<'_>, offer: &Offer) -> Budget {
         let node = &self.nodes[offer.node as usize];
         let shape = &app.shapes[offer.shape as usize];
@@ -128,7 +129,7 @@ impl<'a> Job<'a> {
         budget
     }
 
-    /// The same by slots alone, for a node of so many CPUs.
+    /// The same by slots alone, for a node with this many CPUs.
     pub(super) fn slots(&self, offer: &Offer, cpus: u32, oversubscribe: Option<bool>) -> Budget {
         let node = &self.nodes[offer.node as usize];
         let used = self.used[offer.node as usize];
@@ -137,7 +138,7 @@ impl<'a> Job<'a> {
             Slots::Unstated => (cpus.saturating_sub(there), None),
             Slots::Mentioned(times) => (times.saturating_sub(used), None),
             Slots::Stated(slots) => {
-                // What the app context states is for itself; what the node has is for all.
+                // The slots of the app context are its own; the slots of the node are shared by all.
                 let on_node = match node.slots {
                     Slots::Stated(all) => all.saturating_sub(there),
                     Slots::Unstated | Slots::Mentioned(_) => u32::MAX,
@@ -156,12 +157,12 @@ impl<'a> Job<'a> {
         Budget { turn: turn.min(most), most }
     }
 
-    /// Why so many ranks of an app context do not fit.
+    /// The error for ranks of an app context that do not fit.
     pub(super) fn refusal(&self, app: usize, asked: u32) -> MapError {
         self.refusal_of(app, &self.apps[app].offers, asked)
     }
 
-    /// Why so many do not fit a single node.
+    /// The error for ranks that do not fit on a single node.
     pub(super) fn refusal_on(&self, app: usize, offer: &Offer, asked: u32) -> MapError {
         self.refusal_of(app, std::slice::from_ref(offer), asked)
     }
@@ -216,7 +217,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// How many ranks it has. `given` is how many the job's app contexts ask for in numbers.
+    /// How many ranks it has. `given` is the total of the job's app contexts that have a number.
     fn count(&self, job: &Job<'_>, given: u64, app: usize) -> Result<u32, MapError> {
         let counted = match (self.request.procs, self.policy.map.by) {
             (Some(procs), _) => procs.into(),
@@ -241,7 +242,7 @@ impl Draft<'_> {
                     u64::from(if pe > 1 { turn.min(cpus / pe) } else { turn })
                 };
                 let free = self.offers.iter().map(slots).sum::<u64>();
-                // A node that is full still runs one rank more if nobody stated its slots.
+                // A full node without stated slots still runs one more rank.
                 free.saturating_sub(given).max(u64::from(given == 0 && free == 0 && pe == 1))
             }
         };

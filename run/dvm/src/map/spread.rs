@@ -1,8 +1,8 @@
 //! Dividing the ranks of an app context over its nodes.
 //!
-//! First every node gets its turn: all at once one node after the other, or one each over and over. What is left goes
-//! one each to the nodes that may take more, over and over, until nobody is left or nobody may. Ranks that go one each and are
-//! more than all turns do not look at turns: so it is with mpirun and prterun.
+//! First every node gets its turn: either node after node, each its whole turn, or one rank each in rounds. The rest goes in
+//! rounds of one rank each to the nodes that may take more, until no rank is left or no node may. If ranks are placed in rounds
+//! and outnumber all turns together, turns are ignored, as with mpirun and prterun.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::{BindTo, MapBy, MapError, SequenceEntry};
 
 /// Where an app context's ranks go.
 pub(super) enum Spread {
-    /// So many to each node.
+    /// The number of ranks for each node.
     Counted(Vec<Share>),
-    /// One after the other, in the order of ranks.
+    /// Rank by rank.
     Listed(Vec<Listed>),
 }
 
-/// What one node got.
+/// The ranks of one node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) node: u32,
@@ -38,7 +38,7 @@ pub(super) struct Listed {
     pub(super) shape: u32,
     /// The CPUs that the list names.
     pub(super) cpus: Option<CpuSet>,
-    /// The line of the file, or the turn in the list of hosts.
+    /// The line of the file, or the position in the list of hosts.
     pub(super) place: Place,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Place {
     Turn(u32),
 }
 
-/// Divides the ranks of app context `app`, and counts them in.
+/// Divides the ranks of app context `app`, and counts them on their nodes.
 pub(super) fn spread(job: &mut Job<'_>, app: usize) -> Result<Spread, MapError> {
     let this = &job.apps[app];
     let spread = match this.settled.map {
@@ -103,11 +103,11 @@ fn divide(budgets: &[Budget], procs: u32, one_each: bool) -> Option<Vec<u32>> {
     (left == 0).then_some(counts)
 }
 
-/// Gives one to each in turn, as long as there are some left and somebody is below its bound.
+/// Gives one to each in turn, as long as any are left and any node is below its bound.
 fn cycle(counts: &mut [u32], left: &mut u32, bound: impl Fn(usize) -> u32) {
     let mut open: Vec<usize> = (0..counts.len()).filter(|node| counts[*node] < bound(*node)).collect();
     while *left > 0 && !open.is_empty() {
-        // Whole rounds at once, up to the next one in which somebody reaches its bound.
+        // Do whole rounds at once, up to the next one in which a node reaches its bound.
         let rounds = open.iter().map(|node| bound(*node) - counts[*node]).min().unwrap_or(0);
         let rounds = rounds.min(*left / open.len() as u32);
         if rounds == 0 {
@@ -123,7 +123,7 @@ fn cycle(counts: &mut [u32], left: &mut u32, bound: impl Fn(usize) -> u32) {
     }
 }
 
-/// So many on each object, node by node, up to the number asked for.
+/// Puts `each` ranks on each object, node by node, up to the requested number.
 fn per_resource(job: &Job<'_>, app: usize, each: u32, level: Level) -> Result<Vec<Share>, MapError> {
     let this = &job.apps[app];
     check_places(job, this, "--map-by ppr")?;
@@ -155,7 +155,7 @@ fn per_resource(job: &Job<'_>, app: usize, each: u32, level: Level) -> Result<Ve
     }
 }
 
-/// One after the other, as a file or the list of hosts says.
+/// The ranks in the order of a file or of the list of hosts.
 fn sequence(job: &Job<'_>, app: &App<'_>) -> Result<Vec<Listed>, MapError> {
     let procs = app.procs as usize;
     let Some(sequence) = &app.policy.sequence else {
@@ -184,7 +184,7 @@ fn sequence(job: &Job<'_>, app: &App<'_>) -> Result<Vec<Listed>, MapError> {
     entries.map(|entry| finder.listed(entry, &sequence.file)).collect()
 }
 
-/// Each rank where its line says.
+/// Each rank by its line.
 fn rankfile(job: &Job<'_>, app: &App<'_>) -> Result<Vec<Listed>, MapError> {
     let rankfile = app.policy.rankfile.as_ref().ok_or(MapError::NoFile { map: "rankfile" })?;
     let finder = Finder::new(job, app);
@@ -200,7 +200,7 @@ fn rankfile(job: &Job<'_>, app: &App<'_>) -> Result<Vec<Listed>, MapError> {
 struct Finder<'a> {
     job: &'a Job<'a>,
     app: &'a App<'a>,
-    /// By node: which of the app context's offers is its own.
+    /// By node: the app context's offer for it.
     offers: BTreeMap<u32, Offer>,
 }
 
@@ -239,7 +239,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Every node must have the objects by which is mapped, large enough for one rank.
+/// Checks that every node has the objects to map by, large enough for one rank.
 fn check_places(job: &Job<'_>, app: &App<'_>, option: &'static str) -> Result<(), MapError> {
     let (MapBy::Object(level) | MapBy::PerResource { level, .. }) = app.settled.map else { return Ok(()) };
     for offer in &app.offers {
@@ -257,7 +257,7 @@ fn check_places(job: &Job<'_>, app: &App<'_>, option: &'static str) -> Result<()
     Ok(())
 }
 
-/// Every node with ranks must have the objects to which they must be bound.
+/// Checks that every node with ranks has the objects that they must be bound to.
 fn check_targets(job: &Job<'_>, app: usize, spread: &Spread) -> Result<(), MapError> {
     let this = &job.apps[app];
     let BindTo::Object(level) = this.settled.bind else { return Ok(()) };

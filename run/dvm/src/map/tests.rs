@@ -234,7 +234,7 @@ fn stated_slots_hold() {
     let map = mapped(&nodes, procs(10), "map :oversubscribe");
     assert_eq!(map.nodes.iter().map(|node| node.procs).collect::<Vec<_>>(), [4, 6]);
     assert_eq!(map.nodes.iter().map(|node| node.oversubscribed).collect::<Vec<_>>(), [true, true]);
-    // More slots than CPUs is no oversubscription, but nobody can be bound.
+    // More slots than CPUs is no oversubscription, but ranks cannot be bound.
     let nodes = stated(alike(1, small()), &[8]);
     let map = mapped(&nodes, procs(6), "");
     assert_eq!((shown(&nodes, &map).as_str(), map.nodes[0].oversubscribed), ("a a a a a a", false));
@@ -303,7 +303,7 @@ fn ranks_of_other_jobs_are_respected() {
     assert_eq!(shown(&nodes, &map), "a:6-7 b:0-1 b:2-3");
     assert_eq!((map.procs[0].local_rank, map.procs[0].node_rank), (0, 3));
     assert!(refused(&nodes, procs(6), "").contains("(a: 4 less 3 in use, b: 4)"));
-    // Nobody stated anything: a full node still takes part.
+    // No slots are stated: a full node still takes part.
     let mut nodes = alike(1, small());
     nodes[0].in_use = 4;
     nodes[0].busy = "0-7".parse().unwrap();

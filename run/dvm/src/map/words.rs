@@ -1,8 +1,8 @@
-//! Finding a word in a short list, by a prefix in any case, and guessing what was meant when it is not there.
+//! Finding a word in a short list, by a prefix in any case, and guessing the intended word if it is not there.
 
 use std::fmt;
 
-/// A word and what it stands for.
+/// A word and its value.
 pub(crate) struct Word<T>(pub(crate) &'static str, pub(crate) T);
 
 /// Why a word was not found.
@@ -11,12 +11,12 @@ pub(crate) struct Miss {
     word: String,
     /// All words that could be written.
     known: Vec<&'static str>,
-    /// Those that the word could be short for, or that it looks like.
+    /// The words that it could be short for, or that look like it.
     near: Vec<&'static str>,
     ambiguous: bool,
 }
 
-/// The one word that `word` is, or is a beginning of.
+/// The value of the one word that `word` equals or abbreviates.
 pub(crate) fn find<'a, T>(word: &str, words: &'a [Word<T>]) -> Result<&'a T, Miss> {
     let lower = word.to_ascii_lowercase();
     if let Some(Word(_, value)) = words.iter().find(|Word(name, _)| *name == lower) {

@@ -1,7 +1,7 @@
-//! How programs take checkpoints, as job control says it: to register what a program can do, and to ask for one.
+//! Checkpoints in job control: registering how a program can take one, and requesting one.
 //!
-//! The RFC, the standard and most releases give the time limit the key of the signal. The first number under that key is a signal
-//! then, the second a limit in seconds.
+//! The RFC, the standard and most releases use the key of the signal for the time limit, too. The first number under that key
+//! is a signal, the second a limit in seconds.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     PREEMPT,
 ];
 
-/// Take the place of ranks that allow it: they are alerted, take a checkpoint with this name if they can, and are ended.
+/// Preempt ranks that allow it: they are alerted, take a checkpoint with this name if they can, and are ended.
 pub const PREEMPT: &str = "phalanx.preempt";
 
 /// How a program is made to take a checkpoint.
@@ -35,10 +35,10 @@ pub(crate) enum Method {
     Command,
 }
 
-/// What a process says of itself.
+/// What a process registers about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Registration {
-    /// Those that are known here, the preferred one first; none: nothing was said of them.
+    /// The methods that are known here, the preferred one first; none: it registered no methods.
     pub(crate) methods: Option<Vec<Method>>,
     pub(crate) preemptible: Option<bool>,
 }
@@ -47,17 +47,17 @@ pub(crate) struct Registration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CheckpointCall {
     pub(crate) name: Text,
-    /// Those that will do; none: as each process has registered.
+    /// The methods to use; none: as each process has registered.
     pub(crate) methods: Vec<Method>,
     pub(crate) limit: Duration,
-    /// Its processes are to be told that they lose their place. That they have to allow.
+    /// Notify its processes that they are preempted, which they must have allowed.
     pub(crate) preempts: bool,
-    /// What is done when all have taken it.
+    /// Actions to carry out when all have taken it.
     pub(crate) then: Vec<Control>,
 }
 
 impl Registration {
-    /// What a call says that asks for no checkpoint.
+    /// The registration in a call that requests no checkpoint.
     pub(crate) fn read(directives: &[Info]) -> Result<Option<Registration>, Status> {
         let methods = directives.find(keys::JOB_CTRL_CHECKPOINT_METHOD).map(|_| said(directives));
         let methods = methods.transpose()?.map(|said| said.methods);
@@ -86,7 +86,7 @@ impl CheckpointCall {
     }
 }
 
-/// The checkpoint with which ranks are to start again; none: from the beginning.
+/// The checkpoint to restart ranks from; none: from the beginning.
 pub(crate) fn restart(directives: &[Info]) -> Result<Option<Option<Text>>, Status> {
     match directives.find(keys::JOB_CTRL_RESTART) {
         None => Ok(None),
@@ -102,7 +102,7 @@ struct Said {
     limit: Option<Duration>,
 }
 
-/// In the order in which it was said.
+/// In the order of the directives.
 fn said(directives: &[Info]) -> Result<Said, Status> {
     let mut said = Said::default();
     let mut signals = 0;
@@ -129,7 +129,7 @@ fn said(directives: &[Info]) -> Result<Said, Status> {
             (keys::JOB_CTRL_CHECKPOINT_METHOD, value) => {
                 let array = value.as_array().ok_or(Status::ERR_BAD_PARAM)?;
                 let inside: Vec<Info> = array.infos().take(MOST_METHODS).cloned().collect();
-                // One deep: a list of methods holds none.
+                // One level deep: a list of methods contains no list.
                 if inside.iter().any(|info| info.key == keys::JOB_CTRL_CHECKPOINT_METHOD) {
                     return Err(Status::ERR_BAD_PARAM);
                 }
@@ -144,9 +144,9 @@ fn said(directives: &[Info]) -> Result<Said, Status> {
     Ok(said)
 }
 
-/// Methods that one process may register.
+/// The most methods that one process may register.
 const MOST_METHODS: usize = 8;
-/// How long a checkpoint may take if nobody has said.
+/// The default time limit of a checkpoint.
 const PATIENCE: Duration = Duration::from_secs(300);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 

@@ -1,4 +1,4 @@
-//! Files and directories that processes leave to their daemons.
+//! Files and directories that processes leave to their daemons to remove.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +11,22 @@ use phalanx_wire::{Info, Text, Value};
 pub enum Cleanup {
     File,
     Directory(DirectoryRules),
-    /// It stays, with all that is below it, whatever directory it is in. A name without a slash stands for every entry
-    /// of that name.
+    /// It stays, with everything below it, in whatever directory it is. A name without a slash stands for every entry of that
+    /// name.
     Ignored,
 }
 
-/// How a directory goes. Without any of these: its files, and itself if nothing is left in it.
+/// How a directory is removed. Without any of these: its files, and itself if nothing is left in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DirectoryRules {
-    /// Its subdirectories go in the same way.
+    /// Its subdirectories are removed in the same way.
     pub recursive: bool,
-    /// Directories go only if they are empty, and files stay.
+    /// Directories are removed only if they are empty, and files stay.
     pub only_empty: bool,
     pub leave_top: bool,
 }
 
-/// What one request wants to be cleaned up. Paths are absolute and normal.
+/// The paths of one cleanup request, absolute and normalised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CleanupRequest {
     pub(crate) files: BTreeSet<Text>,
@@ -35,7 +35,7 @@ pub struct CleanupRequest {
     pub(crate) rules: DirectoryRules,
 }
 
-/// The directives that this file acts upon.
+/// The directives that are read here.
 pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::REGISTER_CLEANUP,
     keys::REGISTER_CLEANUP_DIR,
@@ -64,7 +64,7 @@ impl CleanupRequest {
         }
         match any {
             false => Ok(None),
-            // Rules for no directory.
+            // Rules without a path.
             true if request.removals().next().is_none() && request.ignored.is_empty() => {
                 Err(Status::ERR_BAD_PARAM)
             }
@@ -72,7 +72,7 @@ impl CleanupRequest {
         }
     }
 
-    /// What is to go.
+    /// The paths to remove.
     pub(crate) fn removals(&self) -> impl Iterator<Item = (&Text, Cleanup)> {
         let files = self.files.iter().map(|path| (path, Cleanup::File));
         files.chain(self.directories.iter().map(|path| (path, Cleanup::Directory(self.rules))))
@@ -92,8 +92,8 @@ fn add(
     Ok(())
 }
 
-/// An absolute path without `.`, `..` and needless slashes. What lies in the root directory cannot go: a mistake in a
-/// program shall not cost its user's files.
+/// An absolute path without `.`, `..` and needless slashes. Entries of the root directory are refused: a mistake in a program
+/// must not cost its user's files.
 fn path(bytes: &[u8]) -> Result<Text, Status> {
     if bytes.first() != Some(&b'/') || bytes.len() > LONGEST_PATH {
         return Err(Status::ERR_BAD_PARAM);

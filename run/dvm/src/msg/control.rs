@@ -1,4 +1,4 @@
-//! What is to be done to processes, and how job control asks for it.
+//! Actions on processes, and the directives of job control that request them.
 
 use std::time::Duration;
 
@@ -24,15 +24,15 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     KILL_AFTER,
 ];
 
-/// How long ranks may take to end when they are asked to, in microseconds.
+/// How long ranks may take to end after they are asked to, in microseconds.
 pub const KILL_AFTER: &str = "phalanx.kill_after";
 
-/// What is done to a job, or to ranks of it.
+/// An action on a job, or on some of its ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Control {
     /// Deliver to every rank.
     Signal(i32),
-    /// Ask first (SIGTERM), then kill. `signal`: the one that is said to have ended it.
+    /// Ask first (SIGTERM), then kill. `signal`: the signal to report as the cause of the end.
     Terminate {
         signal: i32,
     },
@@ -59,7 +59,7 @@ impl Control {
         }
     }
 
-    /// The signal that it sends, whatever becomes of it.
+    /// The signal that it sends without ending processes itself.
     pub(crate) fn sent(self) -> Option<i32> {
         match self {
             Control::Signal(signal) => Some(signal),
@@ -68,33 +68,33 @@ impl Control {
     }
 }
 
-/// What the directives of one call say.
+/// The contents of the directives of one call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ControlCall {
-    /// What whoever calls will name the request by.
+    /// The caller's name for the request.
     pub(crate) id: Option<Text>,
     pub(crate) cancel: Option<Cancel>,
-    /// What the caller says of itself.
+    /// What the caller registers about itself.
     pub(crate) registration: Option<Registration>,
     /// `None`: nothing else.
     pub(crate) wanted: Option<Wanted>,
 }
 
-/// What is to become of the targets.
+/// What is to be done with the targets.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Act(ControlRequest),
     Checkpoint(CheckpointCall),
-    /// With this checkpoint.
+    /// Restart from this checkpoint.
     Restart(Option<Text>),
-    /// It is about nodes.
+    /// This one targets nodes.
     Provision(Provision),
 }
 
 /// Nodes that are to get an image.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Provision {
-    /// As the site's program wants them named.
+    /// In the syntax of the site's program.
     pub(crate) nodes: Text,
     pub(crate) image: Option<Text>,
 }
@@ -114,7 +114,7 @@ impl Provision {
     }
 }
 
-/// Which of the caller's earlier requests are to be given up.
+/// Which of the caller's earlier requests to cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cancel {
     All,
@@ -162,11 +162,11 @@ impl ControlCall {
     }
 }
 
-/// What is to be done to the targets.
+/// Actions on the targets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ControlRequest {
     pub(crate) actions: Vec<Control>,
-    /// Of [`Control::Terminate`], from the polite signal to the other; none: what the job says.
+    /// For [`Control::Terminate`], from the polite signal to the kill; none: the job's own.
     pub(crate) grace: Option<Duration>,
     pub(crate) cleanup: Option<CleanupRequest>,
 }
@@ -197,7 +197,7 @@ impl ControlRequest {
         }
     }
 
-    /// Whether paths are left to the daemons, and nothing else is asked for.
+    /// Whether it only registers paths for removal.
     pub(crate) fn is_cleanup_alone(&self) -> bool {
         self.actions.is_empty()
     }

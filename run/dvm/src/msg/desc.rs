@@ -1,5 +1,5 @@
-//! The description of one job as the root broadcasts it. Every daemon keeps it, also those without a process of the job:
-//! it says which daemons take part in what. It stays as compact as it travelled: a server asks it for one rank at a time.
+//! The description of one job as the root broadcasts it. Every daemon keeps it, even without a process of the job: it
+//! determines which daemons take part in what. It stays as compact as it travelled: a server asks it for one rank at a time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,18 +38,19 @@ pub(crate) struct JobDesc {
     pub diag: bool,
     pub on_failure: FailurePolicy,
     pub told_ends: ToldEnds,
-    /// From the polite signal to SIGKILL, where the job has its own.
+    /// From the polite signal to SIGKILL, if the job has its own time.
     pub kill_after: Option<Duration>,
-    /// What takes a checkpoint of one process, and what stands for the program of one that goes on from such.
+    /// Shell commands: one takes a checkpoint of a process, the other runs instead of the program of a process that restarts
+    /// from one.
     pub checkpoint_command: Option<Text>,
     pub restart_command: Option<Text>,
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
-    /// The nodes that there were when it was placed.
+    /// The nodes available when it was placed.
     pub allocated: Ranges,
 }
 
-/// Where each rank is, one column per question.
+/// The place of each rank, one column per property.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     pub node: Column,
@@ -57,14 +58,14 @@ pub(crate) struct Places {
     pub app_rank: Column,
     pub local_rank: Column,
     pub node_rank: Column,
-    /// From 1; 0 for a process that is bound to no single package.
+    /// From 1; 0 for a process that is not bound to a single package.
     pub package_rank: Column,
     /// Index into `bindings`.
     pub binding: Column,
     pub bindings: Vec<Binding>,
 }
 
-/// Where a process is bound, as text; both `None` when it is not.
+/// The CPUs that a process is bound to, as text; both `None` if it is unbound.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Binding {
     pub cpuset: Option<Arc<str>>,
@@ -74,7 +75,7 @@ pub(crate) struct Binding {
 /// The ranks that were started again.
 pub(crate) type Lives = BTreeMap<u32, Life>;
 
-/// Of a rank that was started again: how often, and the last time with which checkpoint.
+/// How often a rank was started again, and the checkpoint of the last time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Life {
     pub number: u32,
@@ -100,8 +101,8 @@ fn by_name(entries: &[Text]) -> BTreeMap<&[u8], &Text> {
 }
 
 impl JobDesc {
-    /// What jobs begin with that processes of this one start: its own environment, and what all its programs were given beyond that.
-    /// In a DVM that is all of what `px run` inherits.
+    /// The environment of jobs that processes of this one spawn: its own, and what all its programs were given beyond that. In
+    /// a DVM that is all of what `px run` inherits.
     pub(crate) fn inherited(&self) -> Vec<Text> {
         let mut apps = self.apps.iter().map(|app| by_name(&app.env));
         let mut common = apps.next().unwrap_or_default();
@@ -153,12 +154,12 @@ impl JobDesc {
         format!("{scratch}/{}", self.number).into()
     }
 
-    /// The directories that processes of that node are told of.
+    /// The directories that processes of that node are to use.
     pub(crate) fn directories(&self, scratch: &str) -> [Kval; 2] {
         [Kval::new(keys::TMPDIR, scratch), Kval::new(keys::NSDIR, self.directory(scratch))]
     }
 
-    /// What the PMIx server of `here` is told, where jobs have their directories in `scratch`.
+    /// The job information for the PMIx server of `here`, with the jobs' directories in `scratch`.
     pub(crate) fn job_info(
         self: &Arc<JobDesc>,
         here: NodeId,
@@ -182,7 +183,7 @@ impl JobDesc {
 
     fn node_values(&self, node: NodeId, own: &Own) -> Vec<Kval> {
         let directory = own.values.iter().filter(|_| own.node == node).cloned();
-        // Open MPI 5 asks whether the key is there, not what it says: it may stand only where it is true.
+        // Open MPI 5 checks whether the key exists and ignores its value, so it is only set if true.
         let crowded = self.crowded.contains(node.0).then(|| Kval::new(keys::NODE_OVERSUBSCRIBED, true));
         directory.chain(crowded).collect()
     }
@@ -215,7 +216,7 @@ impl Rows<Arc<str>> for Allocated {
     }
 }
 
-/// What differs from node to node, and is known of the own one.
+/// Values that differ from node to node, known only for the own node.
 struct Own {
     node: NodeId,
     values: Vec<Kval>,
@@ -243,7 +244,7 @@ impl Rows<JobNode> for Nodes {
     }
 }
 
-/// Its processes, likewise.
+/// The processes of a job, likewise.
 struct Procs {
     of: Arc<JobDesc>,
     lives: Arc<Lives>,
@@ -274,7 +275,7 @@ impl Rows<JobProc> for Procs {
     }
 }
 
-/// Who reads the launcher's standard input; the others read the null device.
+/// The ranks that read the launcher's standard input; the others read the null device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdinTarget {
     Rank(Rank),
@@ -283,7 +284,7 @@ pub enum StdinTarget {
 }
 
 impl StdinTarget {
-    /// Nobody reads what goes to a rank that a job of so many does not have.
+    /// Checks that a job with this many ranks has the rank that is to read.
     pub fn check(self, ranks: u64) -> Result<(), String> {
         match self {
             StdinTarget::Rank(rank) if u64::from(rank.0) >= ranks => Err(format!(
@@ -309,18 +310,18 @@ pub enum FailurePolicy {
     /// Any failing rank ends the job.
     #[default]
     KillJob,
-    /// A rank that exits with a code is let go; signals and aborts end the job.
+    /// A non-zero exit of a rank is tolerated; signals and aborts end the job.
     KillOnSignal,
     /// The others go on.
     Continue,
-    /// It is started again, each rank so often; then it ends the job.
+    /// It is started again, each rank up to `most` times; then it ends the job.
     Restart { most: u32 },
 }
 
-/// Which ends of its processes a job's daemons tell as they happen.
+/// Which ends of its processes a job's daemons report as they happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum ToldEnds {
-    /// What may end the job, and failures where the others go on.
+    /// Under [`FailurePolicy::KillJob`] the first failure, otherwise all failures.
     #[default]
     Deciding,
     /// All failures.

@@ -15,7 +15,7 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// As a shell would say it: the code, or 128 and the signal's number.
+    /// The exit code of a shell: the code, or 128 and the signal's number.
     pub fn shell_code(self) -> i32 {
         match self {
             ExitStatus::Code(code) => code,
@@ -45,19 +45,19 @@ pub struct ProcEnd {
 }
 
 impl ProcEnd {
-    /// Whether it is somebody's fault, and not ours.
+    /// Whether it ended badly without our having ended it.
     pub fn is_failure(&self) -> bool {
         let left_badly = self.status.is_none_or(|status| !status.is_success()) || self.lost_connection;
         left_badly && !self.killed_by_us
     }
 }
 
-/// An exit code as the standard has it: of the type int.
+/// An exit code with the standard's type, int.
 pub(crate) fn exit_code(code: i32) -> Info {
     Info::new(keys::EXIT_CODE, Value::Int(code))
 }
 
-/// The state of a process that is no more.
+/// The state of a process that has ended.
 pub(crate) fn ended_state(
     status: Option<ExitStatus>,
     killed_by_us: bool,
@@ -73,19 +73,19 @@ pub(crate) fn ended_state(
     }
 }
 
-/// How the processes of a subtree have ended, and what they had come to before.
+/// How the processes of a subtree have ended, and which phases they had reached.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ends {
     pub groups: Vec<EndGroup>,
-    /// Those that have called init.
+    /// Processes that have called init.
     pub connected: Reached,
-    /// Those that have finalized.
+    /// Processes that have finalized.
     pub finalized: Reached,
-    /// Those that have run and exited.
+    /// Processes that have run and exited.
     pub exited: Reached,
 }
 
-/// So many processes have come so far, the last of them so long after the job's start.
+/// How many processes have reached a phase, and when the last of them did, from the job's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reached {
     pub count: u32,
@@ -117,12 +117,12 @@ pub(crate) struct EndGroup {
     pub lost_connection: bool,
     /// They have called init.
     pub connected: bool,
-    /// After the job's start, the last of them.
+    /// When the last of them ended, from the job's start.
     pub after: Duration,
 }
 
 impl EndGroup {
-    /// Adds `more` to `ends`: what ended alike becomes one group.
+    /// Adds `more` to `ends`: equal ends become one group.
     pub(crate) fn merge(ends: &mut Vec<EndGroup>, more: Vec<EndGroup>) {
         for group in more {
             let alike = |other: &&mut EndGroup| {

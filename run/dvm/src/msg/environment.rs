@@ -1,4 +1,4 @@
-//! Changes of the environment that a spawn asks for.
+//! Changes of the environment that a spawn requests.
 
 use crate::encoding::encoded;
 use phalanx_spec::keys;
@@ -24,13 +24,13 @@ pub(crate) enum Change {
 }
 
 impl EnvChange {
-    /// What a directive changes; `None` if it is about something else. The error says what is wrong with it.
+    /// The change that a directive requests; `None` if it is about something else. The error states what is wrong.
     pub(crate) fn of(info: &Info) -> Option<Result<EnvChange, &'static str>> {
         let key = info.key.as_str();
         ATTRIBUTES.contains(&key).then(|| EnvChange::read(key, &info.value))
     }
 
-    /// The directive that asks for it.
+    /// The directive that requests it.
     pub(crate) fn to_info(&self) -> Info {
         let (key, value, separator) = match &self.how {
             Change::Set(value) => (keys::SET_ENVAR, Some(value), b':'),

@@ -27,7 +27,7 @@ pub enum SpawnStep {
 }
 
 impl SpawnFailure {
-    /// The shell never said what became of the order to start a process.
+    /// The shell never answered the order to start a process.
     pub(crate) fn never_answered() -> SpawnFailure {
         SpawnFailure { step: SpawnStep::Fork, subject: String::new(), errno: ETIMEDOUT }
     }
@@ -40,7 +40,7 @@ impl SpawnFailure {
         }
     }
 
-    /// As the answer to a spawn says it.
+    /// The status for the answer to a spawn.
     pub(crate) fn status(&self) -> Status {
         match (self.step, self.errno) {
             (SpawnStep::Find | SpawnStep::Exec, ENOENT) => Status::ERR_JOB_EXE_NOT_FOUND,
@@ -55,7 +55,7 @@ impl SpawnFailure {
         }
     }
 
-    /// What helps against the mistakes that everybody makes.
+    /// Advice for common mistakes.
     fn advice(&self) -> Option<&'static str> {
         match (self.step, self.errno) {
             (SpawnStep::Find, ENOENT) => Some("if it is somewhere else, give its path"),
@@ -102,7 +102,7 @@ const EISDIR: i32 = 21;
 const ETXTBSY: i32 = 26;
 const ETIMEDOUT: i32 = 110;
 
-/// In the words of the C library, which people search for.
+/// The wording of the C library, which people search for.
 const NAMES: &[(i32, &str)] = &[
     (1, "Operation not permitted"),
     (ENOENT, "No such file or directory"),

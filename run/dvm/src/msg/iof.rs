@@ -1,4 +1,4 @@
-//! Output of processes on its way: to the root, and from there to those who read it.
+//! Output of processes on its way: to the root, and from there to its readers.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct Forward {
     pub piece: u64,
     pub proc: ProcId,
     pub pid: Option<u32>,
-    /// The reader wants to know where the process is.
+    /// The reader wants the location of the process.
     pub names_place: bool,
     pub channel: IofChannel,
     /// Empty: the stream has ended.
@@ -32,10 +32,10 @@ pub(crate) struct Forward {
     pub lost: u64,
 }
 
-/// Whom output at one daemon is for.
+/// The reader of output at one daemon.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TapName {
-    /// What its server asked for under this number.
+    /// A pull of its server with this handle.
     Pull(u64),
     /// The tool there that spawned this job.
     Parent(ProcId, Nspace),
@@ -47,13 +47,13 @@ impl TapName {
         matches!(self, TapName::Parent(parent, _) if parent.nspace == *nspace)
     }
 
-    /// Whether this job is read and no other.
+    /// Whether only this job is read.
     pub(crate) fn is_of(&self, nspace: &Nspace) -> bool {
         matches!(self, TapName::Parent(_, child) if child == nspace)
     }
 }
 
-/// What reading `bytes` at once costs of a stream's credit: tiny pieces are not cheaper than what keeps them.
+/// How much of a stream's credit reading `bytes` at once uses up: tiny pieces cost at least their bookkeeping.
 pub fn charge(bytes: usize) -> usize {
     bytes.max(LEAST_CHARGE)
 }

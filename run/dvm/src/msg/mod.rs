@@ -1,4 +1,4 @@
-//! What travels between the daemons of a DVM, as plain data. How it travels is the overlay's matter.
+//! The messages between the daemons of a DVM, as plain data. Their transport is the overlay's business.
 
 pub(crate) mod checkpoint;
 pub(crate) mod cleanup;
@@ -51,7 +51,7 @@ pub use usage::{Measured, NodeUsage, Usage};
 /// From the root to some daemons.
 #[derive(Clone, Debug)]
 pub(crate) enum Down {
-    /// The DVM stands.
+    /// The DVM is up; the names of all nodes.
     Table(Arc<NodeTable>),
     /// Send your topology.
     SendTopology,
@@ -66,12 +66,12 @@ pub(crate) enum Down {
         ranks: Option<Ranges>,
         action: Control,
     },
-    /// Part of what somebody has asked for. Each daemon contributes to the operation of this name when it has done it.
+    /// A part of a request. Each daemon contributes to the operation of this name when it has done its part.
     Task {
         id: TaskId,
         task: Arc<Task>,
     },
-    /// Processes that have failed while their job goes on: nobody waits for them any more.
+    /// Processes that have failed while their job goes on: stop waiting for them.
     Dead {
         nspace: Nspace,
         ranks: Ranges,
@@ -82,12 +82,12 @@ pub(crate) enum Down {
         ranks: Ranges,
         from: Option<Text>,
     },
-    /// Somebody waits for these processes of the addressed daemons to do something: say when they have ended.
+    /// A group waits for these processes of the addressed daemons: report when they have ended.
     Watch {
         nspace: Nspace,
         ranks: Ranges,
     },
-    /// This operation waits: contribute, even if none of its members here will come any more.
+    /// This operation waits: contribute, even if all its members here have ended.
     Expect(Collective),
     Forget {
         nspace: Nspace,
@@ -97,9 +97,9 @@ pub(crate) enum Down {
         request: u64,
         reply: HostReply,
     },
-    /// Output for those who pulled it at the addressed daemon.
+    /// Output for a reader at the addressed daemon.
     Output(Forward),
-    /// For a tool at the addressed daemon, on what it reads of the server without asking.
+    /// Text for a tool at the addressed daemon, as output of the server, which the tool reads without asking.
     Say {
         to: ProcId,
         text: String,
@@ -113,17 +113,17 @@ pub(crate) enum Down {
         nspace: Nspace,
         ranks: Ranges,
     },
-    /// `except`: the daemon whose server has told its own clients already.
+    /// `except`: the daemon with the server that has already notified its own clients.
     Event {
         event: Arc<Event>,
         except: Option<NodeId>,
     },
-    /// The runtime's own word about a job, for those whom [`phalanx_core::server::ServerCall::Announce`] names.
+    /// An event of the runtime about a job, for the recipients that [`phalanx_core::server::ServerCall::Announce`] defines.
     Announce {
         event: Arc<Event>,
         number: u64,
         concerned: Option<Arc<[Nspace]>>,
-        /// How long ago it happened, for those who have asked only now.
+        /// How long ago it happened, for clients that registered only now.
         ago: Option<Duration>,
     },
     Stop,
@@ -140,13 +140,13 @@ pub(crate) enum Up {
         proc: ProcId,
         failure: SpawnFailure,
     },
-    /// The first process of a job runs, on the node of its first rank, and others there do not yet.
+    /// A process runs on the node of the job's first rank, while others there do not yet.
     Began {
         nspace: Nspace,
     },
-    /// The first of a daemon's processes whose end may end the job; under `Continue` each that failed.
+    /// A failed process: under [`FailurePolicy::KillJob`] a daemon's first unless more are requested, otherwise each.
     Failed(ProcEnd),
-    /// A process that has ended well, of a job of which all ends are told.
+    /// A process that has ended well, in a job with reports of all ends.
     Left(ProcEnd),
     Abort {
         from: ProcId,
@@ -164,23 +164,23 @@ pub(crate) enum Up {
         nspace: Nspace,
         reached: Reached,
     },
-    /// All of a daemon's processes of this job have ended, some of their output has not been taken yet.
+    /// All of a daemon's processes of this job have ended, but some of their output has not been taken yet.
     Exited {
         nspace: Nspace,
     },
-    /// An operation waits; there may be daemons whose members will not come.
+    /// An operation waits; there may be daemons with members that will not arrive.
     Waits(Collective),
-    /// An operation fails, whoever is still to come: a member has ended, or somebody's time is up.
+    /// An operation fails, even if members are yet to arrive: a member has ended, or the time limit of one has passed.
     Fails {
         op: Collective,
         status: Status,
     },
-    /// Of the processes that are watched these have ended, or finalized.
+    /// These of the watched processes have ended, finalized, or lost their connection.
     Over {
         nspace: Nspace,
         ranks: Ranges,
     },
-    /// An upcall that the root answers. `uid`/`gid`: the jobs' user.
+    /// An upcall that the root answers.
     Host {
         request: u64,
         op: HostOp,
@@ -198,14 +198,14 @@ pub(crate) enum Up {
         nspace: Nspace,
         rank: Rank,
     },
-    /// These pieces of [`Down::Output`] have left our server, in this order; of each, how many of the last bytes of its stream are
-    /// held all the same. `gone`: it has nobody for them any more.
+    /// These pieces of [`Down::Output`] have left our server, in this order, except for so many of the last bytes of their
+    /// streams, which are still held. `gone`: the reader no longer exists.
     OutputLeft {
         to: TapName,
         pieces: Vec<(u64, usize)>,
         gone: bool,
     },
-    /// For the user of this process's job; without one, for the DVM's.
+    /// For the user of this process's job; without a process, for the DVM's user.
     Note {
         about: Option<ProcId>,
         text: String,

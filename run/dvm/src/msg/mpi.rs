@@ -1,4 +1,4 @@
-//! MPI libraries that processes have loaded. The shell looks; the root decides what that means.
+//! MPI libraries that processes have loaded. The shell finds them; the root decides what that means.
 
 use crate::encoding::encoded;
 
@@ -6,9 +6,9 @@ use crate::encoding::encoded;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MpiLibrary {
     pub file: String,
-    /// It can reach PMIx, as far as its file tells.
+    /// Whether it can use PMIx, judging by its file.
     pub has_pmix: bool,
-    /// Not the rank's own process has loaded it but one that it has started.
+    /// It was loaded by a process that the rank has started, not by the rank itself.
     pub below: bool,
 }
 

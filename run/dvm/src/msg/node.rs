@@ -6,17 +6,17 @@ use crate::encoding::{Encode, Malformed, Reader, Writer, encoded};
 use crate::hosts::Slots;
 use crate::id::NodeId;
 
-/// What a daemon says of its node.
+/// A daemon's report on its node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NodeReport {
     pub hostname: Arc<str>,
     pub slots: Slots,
     pub max_slots: Option<u32>,
-    /// Equal for nodes that look the same.
+    /// Equal for nodes with equal topologies.
     pub signature: Arc<str>,
 }
 
-/// The names of all nodes by number. Those that count on, as names of hosts do (`n0007`, `n0008` ...), are kept as one.
+/// The names of all nodes by number. Names that count up, as those of hosts do (`n0007`, `n0008` ...), are kept as one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NodeTable {
     size: u32,
@@ -36,7 +36,7 @@ struct Run {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Number {
     first: u64,
-    /// With as many zeros in front as make so many digits.
+    /// Padded with zeros to this many digits.
     digits: u32,
 }
 
@@ -54,7 +54,7 @@ impl NodeTable {
         table
     }
 
-    /// A node's name; empty for a number that nobody has.
+    /// A node's name; empty for a number that no node has.
     pub(crate) fn name(&self, node: NodeId) -> Arc<str> {
         let after = self.runs.partition_point(|run| run.at <= node.0);
         match after.checked_sub(1).and_then(|i| self.runs.get(i)) {

@@ -29,7 +29,7 @@ pub(crate) enum OpId {
     /// All processes of the job have ended and their output is out.
     Ended(Nspace),
     Collective(Collective),
-    /// The root has given daemons something to do.
+    /// A task that the root has given to daemons.
     Task(TaskId),
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Collective {
     pub policy: Policy,
 }
 
-/// What becomes of an operation when a member ends before it has come.
+/// What becomes of an operation if a member ends before it has arrived.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Policy {
     /// It fails.
@@ -68,16 +68,16 @@ pub(crate) struct Members {
     pub ranks: Ranges,
 }
 
-/// What a subtree contributes.
+/// The contribution of a subtree.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Part {
     #[default]
     Nothing,
     Modex(Vec<Blob>),
     Group(GroupPart),
-    /// Rank and pid of the processes that run. `failed`: one could not be started; what failed, its daemon says in
-    /// [`Up::StartFailed`](crate::msg::Up::StartFailed), which may come later.
-    /// `after`: since the job's start, the last of them.
+    /// Rank and pid of the processes that run. `failed`: one could not be started; its daemon sends the details in
+    /// [`Up::StartFailed`](crate::msg::Up::StartFailed), which may arrive later. `after`: when the last of them started, from
+    /// the job's start.
     Started {
         pids: Vec<(u32, u32)>,
         failed: bool,
@@ -85,14 +85,14 @@ pub(crate) enum Part {
     },
     Ends(Box<Ends>),
     Found(Box<Found>),
-    /// What became of the targets of job control.
+    /// The results for the targets of job control.
     Results(Results),
-    /// The same of ranks that were started again, with their ranks and pids.
+    /// The same for ranks that were started again, with their ranks and pids.
     Renewed {
         results: Results,
         pids: Vec<(u32, u32)>,
     },
-    /// Somebody could not take part.
+    /// A member could not take part.
     Failed(Status),
 }
 
@@ -106,7 +106,7 @@ pub(crate) enum Agreed {
 }
 
 impl Kind {
-    /// How it fails because of a member that has ended without having come; a server says the same where all members are its own.
+    /// The status if a member has ended without having arrived; a server uses the same if all members are its own.
     pub(crate) fn without_a_member(self) -> Status {
         match self {
             Kind::GroupConstruct => Status::GROUP_CONSTRUCT_ABORT,
@@ -123,7 +123,7 @@ impl Kind {
 }
 
 impl Members {
-    /// The processes by namespace, wildcards resolved: two ways to say the same are the same.
+    /// The processes by namespace, wildcards resolved, so that equal sets have equal values.
     pub(crate) fn of<'a>(
         procs: &[ProcId],
         desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
@@ -145,7 +145,7 @@ impl Members {
         }
     }
 
-    /// The targets of a request; none named means the whole job of who asks.
+    /// The targets of a request; none named means the whole job of the requester.
     pub(crate) fn targets<'a>(
         from: &ProcId,
         targets: &[ProcId],
@@ -180,7 +180,7 @@ impl Part {
                 results.merge(more);
                 pids.extend(also);
             }
-            // One binary on all daemons: an operation has parts of one kind.
+            // All daemons run one binary: an operation has parts of one kind.
             (_, _) => {}
         }
     }
@@ -217,7 +217,7 @@ impl OpId {
         }
     }
 
-    /// Whether it cannot come to its end without these processes.
+    /// Whether it cannot complete without these processes.
     pub(crate) fn includes(&self, nspace: &Nspace, ranks: &Ranges) -> bool {
         match self {
             OpId::Collective(Collective { policy: Policy::Shrinks { .. }, .. }) => false,
@@ -226,11 +226,11 @@ impl OpId {
         }
     }
 
-    /// Whether it is nobody's when this job is over.
+    /// Whether the operation ends with this job.
     pub(crate) fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
             OpId::Started(job) | OpId::Ended(job) => job == nspace,
-            // Its daemons have still to say that they have done it.
+            // Its daemons have yet to contribute.
             OpId::Task(_) => false,
             OpId::Collective(Collective { policy: Policy::Shrinks { .. }, members, .. }) => {
                 members.iter().all(|m| m.nspace == *nspace)
@@ -240,13 +240,13 @@ impl OpId {
     }
 }
 
-/// What members bring to a group.
+/// The contributions of members to a group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupPart {
     pub info: Vec<Info>,
-    /// Those who have ended without having come, as their server has told the others.
+    /// Members that have ended without having arrived, which their server has reported to the others.
     pub lost: Vec<ProcId>,
-    /// Likewise, but no server knows: none of their daemon's members has come.
+    /// The same, but unknown to any server: none of their daemon's members has arrived.
     pub silent: Vec<ProcId>,
 }
 

@@ -1,4 +1,4 @@
-//! What the root asks all daemons, and what they have found.
+//! Surveys: what the root asks all daemons, and their findings.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub struct Survey {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// The processes of a job; what they use only if that is asked for.
+    /// The processes of a job; their resource usage only on request.
     Procs { nspace: Nspace, usage: bool },
-    /// What each node uses.
+    /// The resource usage of each node.
     Nodes,
     /// What each daemon and its server wait for.
     Waits,
@@ -35,7 +35,7 @@ impl Subject {
     }
 }
 
-/// What a subtree has found.
+/// The findings of a subtree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     pub procs: Vec<FoundProc>,
@@ -56,7 +56,7 @@ impl Found {
     }
 }
 
-/// Processes of one job that wait for the same.
+/// Processes of one job that wait for the same thing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stuck {
     pub operation: String,
@@ -67,7 +67,7 @@ pub(crate) struct Stuck {
 }
 
 impl Stuck {
-    /// Those who wait for the same become one; of what is different, no more than anybody reads.
+    /// Processes that wait for the same thing become one entry; there are no more entries than a person reads.
     pub(crate) fn merge(all: &mut Vec<Stuck>, more: Vec<Stuck>) {
         for one in more {
             let is_same =
@@ -82,7 +82,7 @@ impl Stuck {
     }
 }
 
-/// Different things that a job's processes wait for and that are told.
+/// The most different waits of a job's processes that are reported.
 const MOST_STUCK: usize = 32;
 
 /// A process as its daemon knows it.
@@ -97,7 +97,7 @@ pub(crate) struct FoundProc {
     pub usage: Option<Usage>,
 }
 
-/// Something that is waited for, and for how long.
+/// A waiting operation, and for how long it has waited.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
     pub node: NodeId,

@@ -1,4 +1,4 @@
-//! What the root has daemons do, and what has become of the processes that it is done to.
+//! Tasks that the root gives to daemons, and the results for the processes concerned.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{ControlRequest, Members, Subject};
 use crate::encoding::encoded;
 use crate::ranges::Ranges;
 
-/// Names one task; equal on all daemons that carry it out, each of which contributes to the operation of this name when it has.
+/// Names one task; equal on all daemons that carry it out. Each contributes to the operation of this name when it is done.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskId {
     /// The entry in the root's table of operations that it belongs to.
@@ -24,25 +24,25 @@ pub struct TaskId {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
-    /// Do this to processes.
+    /// Act on processes.
     Control { targets: Members, request: Arc<ControlRequest> },
-    /// Tell what you know.
+    /// Report what is known about this subject.
     Survey(Subject),
     /// Take checkpoints of these with the command of their job.
     Checkpoint { targets: Members, name: Text, limit: Duration },
     /// Have the site's program provision nodes.
     Provision { nodes: Text, image: Option<Text>, limit: Duration },
-    /// End these, of whom nobody is to hear that they have ended, and keep their places.
+    /// End these processes without reporting their ends, and keep their places.
     Clear { targets: Members },
     /// Start them again.
     Renew { targets: Members },
 }
 
-/// What became of each target: ranks of one job, those with the same result together.
+/// The result of each target: ranks of one job, grouped by equal results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Results {
     ranks: BTreeMap<Status, Ranges>,
-    /// More of why, as some daemon has said it first.
+    /// Details of a status, from the first daemon that gave any.
     why: BTreeMap<Status, String>,
 }
 

@@ -1,26 +1,26 @@
-//! What processes and nodes use, as the kernels of their nodes tell. The shell looks; queries hand it on.
+//! Resource usage of processes and nodes, as reported by their kernels. The shell measures; queries pass it on.
 
 use crate::encoding::encoded;
 use std::time::Duration;
 
-/// What a node has seen when it was asked to look.
+/// What a node has measured on request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Bytes that the daemon has in memory.
     pub daemon: Option<u64>,
     pub node: Option<NodeUsage>,
-    /// By rank: those that could be looked at.
+    /// By rank: the processes that could be measured.
     pub procs: Vec<(u32, Usage)>,
 }
 
-/// Of one process. Sizes are in bytes, moments in seconds since the beginning of 1970.
+/// The usage of one process. Sizes are in bytes, moments in seconds since the beginning of 1970.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     pub resident: u64,
-    /// What it may address, now and at most.
+    /// Its address space, now and at most.
     pub size: u64,
     pub most_size: u64,
-    /// Of processors, since its start.
+    /// Processor time, since its start.
     pub time: Duration,
     /// Since its start.
     pub age: Duration,
@@ -28,12 +28,12 @@ pub struct Usage {
     pub state: char,
     pub priority: i32,
     pub threads: u16,
-    /// Where it ran last.
+    /// The CPU on which it ran last.
     pub cpu: u16,
     pub seen: u64,
 }
 
-/// Of one node, in the same units.
+/// The usage of one node, in the same units.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeUsage {
     /// Over one, five and fifteen minutes.

@@ -1,7 +1,7 @@
 //! How the daemons come up: each hands in a card, and cards are collected on the way to the root.
 //!
-//! A daemon keeps the cards of its whole subtree until the root has heard of everybody, and sends them again when it gets
-//! another parent meanwhile.
+//! A daemon keeps the cards of its whole subtree until the root has the cards of all daemons, and sends them again when its
+//! parent changes meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::ranges::Ranges;
 
 #[derive(Debug)]
 pub(super) struct Cards<C: Cargo> {
-    /// Of our whole subtree; at the root only who has come.
+    /// The cards of our whole subtree; at the root only the numbers of the daemons.
     kept: BTreeMap<NodeId, Option<C::Card>>,
     unsent: BTreeSet<NodeId>,
-    /// The root has heard of everybody.
+    /// The root has the cards of all daemons.
     settled: bool,
 }
 
@@ -30,7 +30,7 @@ impl<C: Cargo> Default for Cards<C> {
 }
 
 impl<C: Cargo> Overlay<C> {
-    /// At the very beginning: our own card.
+    /// Hands in our own card, at the very beginning.
     pub(crate) fn hand_in(&mut self, now: Time, card: C::Card) {
         self.on_cards(now, vec![(self.me, card)]);
     }
@@ -70,14 +70,14 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// The root has heard of everybody: the cards are not needed any more.
+    /// The root has the cards of all daemons: they are not needed any more.
     pub(crate) fn settle_cards(&mut self) {
         if !self.is_root() {
             self.cards = Cards { settled: true, ..Cards::default() };
         }
     }
 
-    /// The living daemons below us, and we ourselves, that have not come up.
+    /// The living daemons below us, ourselves included, that have not come up.
     pub(crate) fn absent(&self) -> Ranges {
         let absent =
             |node: &u32| !self.cards.kept.contains_key(&NodeId(*node)) && !self.tree.is_lost(NodeId(*node));

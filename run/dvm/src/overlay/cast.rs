@@ -1,8 +1,8 @@
-//! What the root tells many daemons, in one order for all.
+//! Casts: messages from the root to many daemons, in one order for all.
 //!
-//! Each daemon passes a cast on to the children below which there are addressees, and keeps it until the whole subtrees
-//! of those children have said that they have it. When an inner daemon is lost, its orphans say what they have, and
-//! their new parent sends the rest. The sequence has gaps for a daemon that was not addressed.
+//! Each daemon passes a cast on to the children below which there are addressees, and keeps it until these children have
+//! acknowledged it for their whole subtrees. When an inner daemon is lost, its orphans report what they have, and their new
+//! parent sends the rest. The sequence has gaps for a daemon that was not addressed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(super) struct Casts<C: Cargo> {
     /// The last cast that came by here.
     have: u64,
     kept: VecDeque<Arc<Cast<C>>>,
-    /// The bytes of the one that was passed on last, as long as any is kept.
+    /// The bytes of the cast that was passed on last, as long as any is kept.
     made: Option<(u64, Arc<[u8]>)>,
-    /// Per child, up to where its whole subtree has everything.
+    /// Per child, the last cast that its whole subtree has.
     acked: BTreeMap<NodeId, u64>,
-    /// What we have told the parent of the same.
+    /// The last cast that we have acknowledged to the parent.
     told: u64,
     untold: u32,
 }
@@ -47,7 +47,7 @@ impl<C: Cargo> Casts<C> {
 }
 
 impl<C: Cargo> Overlay<C> {
-    /// From the root: tells the daemons in `to`.
+    /// From the root: sends `body` to the daemons in `to`.
     pub(crate) fn cast(&mut self, now: Time, to: Ranges, body: C::Down) {
         self.cast_body(now, to, CastBody::Cargo(Arc::new(body)));
     }
@@ -113,14 +113,14 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// A child has a link, new or again: what it lacks is sent.
+    /// A child has a link, new or again: sends what it lacks.
     pub(super) fn send_casts_again(&mut self, now: Time, child: NodeId, have: u64) {
         let lacking = |cast: &&Arc<Cast<C>>| cast.seq > have && self.tree.reaches(child, &cast.to);
         let again: Vec<Arc<Cast<C>>> = self.casts.kept.iter().filter(lacking).cloned().collect();
         again.into_iter().for_each(|cast| self.send(now, child, Msg::Cast(cast)));
     }
 
-    /// `lost` was a child; its own children are acknowledged as far as it had said for them.
+    /// `lost` was a child; its own children start from what it had acknowledged for them.
     pub(super) fn inherit_acks(&mut self, lost: NodeId) {
         let upto = self.casts.acked.remove(&lost).unwrap_or(0);
         for child in self.children.iter() {
@@ -137,7 +137,7 @@ impl<C: Cargo> Casts<C> {
         self.have
     }
 
-    /// Whether the result of `op` came by and may still be on its way to somebody below.
+    /// Whether the result of `op` came by and may still be on its way to a daemon below.
     pub(super) fn holds_result_of(&self, op: &C::Op) -> bool {
         let is_result = |cast: &Arc<Cast<C>>| match &cast.body {
             CastBody::Cargo(body) => C::result_of(body).is_some_and(|done| done == op),
@@ -163,6 +163,6 @@ impl<C: Cargo> Casts<C> {
     }
 }
 
-/// Acknowledgements only free memory; they may take their time.
+/// Acknowledgements only free memory, so they may be delayed.
 const ACK_AFTER: u32 = 64;
 const ACK_DELAY: Duration = Duration::from_millis(500);

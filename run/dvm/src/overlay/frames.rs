@@ -1,15 +1,15 @@
-//! Messages on a link: each after its length in four bytes, the highest first.
+//! Messages on a link: each preceded by its length in four bytes, the highest first.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What has come of a link and is no whole message yet.
+/// Received bytes that are no whole message yet.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     begun: Vec<u8>,
 }
 
-/// A length that nobody would send.
+/// A length that no daemon would send.
 #[derive(Debug)]
 pub(super) struct TooLong(usize);
 
@@ -22,7 +22,7 @@ pub(super) fn framed(body: &[u8]) -> Vec<u8> {
 }
 
 impl Frames {
-    /// The first whole message of what has come before and of `bytes`, which lose it. `None`: it is all kept for later.
+    /// The first whole message of the bytes kept before and of `bytes`, which is advanced. `None`: the rest is kept for later.
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, TooLong> {
         if let Some(whole) = self.whole(bytes) {
             return Ok(Some(Cow::Borrowed(whole)));
@@ -42,7 +42,7 @@ impl Frames {
         Ok(Some(Cow::Owned(frame)))
     }
 
-    /// A message that has come in one piece, which need not be copied.
+    /// A message that has come in one piece and need not be copied.
     fn whole<'a>(&self, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
         let head = bytes.first_chunk::<HEAD>().filter(|_| self.begun.is_empty())?;
         let length = Some(u32::from_be_bytes(*head) as usize).filter(|length| *length <= LONGEST)?;
@@ -66,7 +66,7 @@ impl fmt::Display for TooLong {
 }
 
 const HEAD: usize = 4;
-/// Room for what all ranks of a subtree have put. Only what has come is kept.
+/// Room for what all ranks of a subtree have put. Memory is only used for what has arrived.
 const LONGEST: usize = 1 << 30;
 
 #[cfg(test)]

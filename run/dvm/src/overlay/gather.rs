@@ -1,9 +1,8 @@
 //! Collective operations on their way up: each daemon waits for its own part and for one from each child below which
 //! there are participants, merges them, and sends one message to its parent.
 //!
-//! What a daemon has sent it keeps until the result comes by, and sends again when its parent changes. A part stands
-//! for the sender's whole subtree, and subtrees never overlap in part (`tree.rs`), so a repeated part is recognised by
-//! its sender.
+//! A daemon keeps what it has sent until the result comes by, and sends it again when its parent changes. A part stands for the
+//! sender's whole subtree, and subtrees never partly overlap (`tree.rs`), so a repeated part is recognised by its sender.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +37,7 @@ impl<C: Cargo> Default for Gathers<C> {
 }
 
 impl<C: Cargo> Overlay<C> {
-    /// This daemon's own part. Completes at once when nobody else is waited for. Parts after the first are ignored.
+    /// Adds this daemon's own part. Completes at once if no other is missing. Parts after the first are ignored.
     pub(crate) fn join(&mut self, now: Time, op: C::Op, among: &Ranges, part: C::Part) {
         let op = Arc::new(op);
         let open = self.open_gather(now, &op, among);
@@ -48,7 +47,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// The daemons that contribute, if this daemon knows of the operation already.
+    /// The daemons that contribute, if this daemon already knows the operation.
     pub(crate) fn participants(&self, op: &C::Op) -> Option<&Ranges> {
         self.gathers.open.get(op).map(|open| &open.participants)
     }
@@ -64,13 +63,13 @@ impl<C: Cargo> Overlay<C> {
         self.arrived(Arrived::Part(gather));
     }
 
-    /// A subtree's part has arrived, and the owner takes part in the operation.
+    /// A subtree's part has arrived for an operation of the daemons in `among`.
     pub(crate) fn take_part(&mut self, now: Time, gather: Gather<C>, among: &Ranges) {
         let Gather { op, from, missing, part } = gather;
         let lost: Vec<NodeId> = self.tree.ancestors(from).take_while(|a| *a > self.me).collect();
         let open = self.open_gather(now, &op, among);
         if lost.iter().any(|ancestor| open.got.contains_key(ancestor)) {
-            return; // Covered by what the sender's lost parent had sent before.
+            return; // Covered by a part that the sender's lost parent had sent before.
         }
         open.got.entry(from).or_insert((missing, part));
         self.try_gather(now, &op);
@@ -79,13 +78,13 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// The parent is another one, or its link is new.
+    /// The parent has changed, or its link is new.
     pub(super) fn send_gathers_again(&mut self, now: Time) {
         let again: Vec<Gather<C>> = self.gathers.open.values().filter_map(|open| open.sent.clone()).collect();
         again.into_iter().for_each(|gather| self.send_up(now, Msg::Gather(gather)));
     }
 
-    /// Somebody is no longer waited for.
+    /// Some daemon is no longer waited for.
     pub(super) fn try_all_gathers(&mut self, now: Time) {
         let open: Vec<Arc<C::Op>> = self.gathers.open.keys().cloned().collect();
         open.into_iter().for_each(|op| self.try_gather(now, &op));
@@ -96,19 +95,19 @@ impl<C: Cargo> Overlay<C> {
         self.gathers.open.remove(op);
     }
 
-    /// At the root: maybe nobody is left to bring the operation up, so it is looked at from here.
+    /// At the root: checks whether the operation is complete, as possibly no daemon is left to send a part.
     pub(crate) fn reconsider(&mut self, now: Time, op: C::Op, among: &Ranges) {
         let op = Arc::new(op);
         self.open_gather(now, &op, among);
         self.try_gather(now, &op);
     }
 
-    /// Gives up all operations that `concerned` picks, and names them.
+    /// Gives up all operations that `concerned` picks, and returns them.
     pub(crate) fn give_up(&mut self, concerned: impl Fn(&C::Op) -> bool) -> Vec<Arc<C::Op>> {
         self.gathers.open.extract_if(.., |op, _| concerned(op)).map(|(op, _)| op).collect()
     }
 
-    /// Operations that this daemon knows of: since when, and which daemons below are still to contribute.
+    /// The operations known here: since when, and which daemons below have yet to contribute.
     pub(crate) fn open_operations(&self) -> impl Iterator<Item = (&C::Op, Time, Ranges)> {
         let awaited = |(op, open)| {
             let (op, open): (&Arc<C::Op>, &Open<C>) = (op, open);
@@ -117,7 +116,7 @@ impl<C: Cargo> Overlay<C> {
         self.gathers.open.iter().map(awaited)
     }
 
-    /// How far an operation has come, seen from here: daemons whose part has arrived.
+    /// The daemons with a part that has arrived here.
     pub(crate) fn arrived_parts(&self, op: &C::Op) -> Option<Ranges> {
         let open = self.gathers.open.get(op)?;
         let mut arrived = Ranges::new();
@@ -179,12 +178,12 @@ impl<C: Cargo> Open<C> {
         tree.under(child).and(&self.participants).iter().any(|node| !tree.is_lost(NodeId(node)))
     }
 
-    /// Whether the part of `node`, or of an ancestor that spoke for it, is here.
+    /// Whether the part of `node`, or that of an ancestor on its behalf, is here.
     fn covers(&self, tree: &Tree, node: NodeId) -> bool {
         self.got.contains_key(&node) || tree.ancestors(node).any(|ancestor| self.got.contains_key(&ancestor))
     }
 
-    /// Lost participants for which nobody has spoken.
+    /// Lost participants that no part covers.
     fn missing(&self, me: NodeId, tree: &Tree) -> Ranges {
         let lost = tree.lost().filter(|node| self.participants.contains(node.0) && tree.is_under(me, *node));
         lost.filter(|node| !self.covers(tree, *node)).map(|node| node.0).collect()

@@ -1,7 +1,7 @@
-//! The links to neighbours in the tree: who is there, who has gone silent, what is said first.
+//! The links to neighbours in the tree: which are up, which have gone silent, and the hello on each.
 //!
-//! A link is used once both ends have said hello. A message for a neighbour without a usable link is dropped here:
-//! each way through the tree has its own means to send again.
+//! A link is used once both ends have sent their hello. A message for a neighbour without a usable link is dropped here: each
+//! way through the tree has its own means to send again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::id::NodeId;
 #[derive(Debug)]
 pub(super) struct Links {
     peers: BTreeMap<NodeId, Link>,
-    /// Where our ancestors are reached, the parent first.
+    /// The addresses of our ancestors, the parent first.
     pub(super) lineage: Vec<(NodeId, Arc<str>)>,
-    /// When the links are looked at next, if there are any.
+    /// When the links are checked next, if there are any.
     next_beat: Option<Time>,
 }
 
@@ -28,11 +28,11 @@ pub(super) struct Links {
 struct Link {
     /// Received, and no whole message yet.
     frames: Frames,
-    /// Both ends have said hello.
+    /// Both ends have sent their hello.
     ready: bool,
     heard: Time,
     said: Time,
-    /// It has told us that it will be silent.
+    /// It has announced that it will be silent.
     stands: bool,
 }
 
@@ -51,7 +51,7 @@ impl Links {
 }
 
 impl<C: Cargo> Overlay<C> {
-    /// The link to a neighbour stands.
+    /// The link to a neighbour is up.
     pub(crate) fn on_link_up(&mut self, now: Time, peer: NodeId) {
         self.links.peers.insert(
             peer,
@@ -60,13 +60,13 @@ impl<C: Cargo> Overlay<C> {
         if self.links.next_beat.is_none() {
             self.set_beat(now);
         }
-        // An ancestor speaks first only when it takes us; towards one we always speak first.
+        // We always send the first hello to an ancestor; its own hello means that it accepts us.
         if peer < self.me {
             self.say_hello(peer);
         }
     }
 
-    /// The next bytes of what a neighbour says, split anyhow.
+    /// The next bytes from a neighbour, split anywhere.
     pub(crate) fn on_link_bytes(&mut self, now: Time, peer: NodeId, mut bytes: &[u8]) {
         // A long message is a sign of life before it is whole.
         if let Some(link) = self.links.peers.get_mut(&peer) {
@@ -87,7 +87,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// A message as it goes over a link. A cast goes to many, and is made once.
+    /// A message as it goes over a link. A cast goes to many daemons, and is encoded once.
     pub(crate) fn link_bytes(&mut self, msg: &Msg<C>) -> Arc<[u8]> {
         let bytes = || framed(&to_bytes(msg)).into();
         match msg {
@@ -158,7 +158,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// `child` belongs to us and has said what it has.
+    /// `child` belongs to us and has announced its last cast.
     pub(super) fn accept(&mut self, now: Time, child: NodeId, have: u64) {
         let Some(link) = self.links.peers.get_mut(&child) else { return };
         link.ready = true;
@@ -192,15 +192,15 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// This daemon will say nothing until it goes on: nobody is to take it for lost meanwhile.
+    /// Announces that this daemon will be silent for a while, so that it is not taken for lost.
     pub(crate) fn stand_still(&mut self, now: Time) {
         let peers: Vec<NodeId> = self.links.peers.keys().copied().collect();
         peers.into_iter().for_each(|peer| self.send(now, peer, Msg::StandStill));
     }
 
     pub(super) fn beat(&mut self, now: Time) {
-        // While this daemon itself stood still (a machine that was suspended, or has too much to do), nobody was silent: what
-        // they have said meanwhile may still wait to be read.
+        // If this daemon itself was late (its machine was suspended or overloaded), its neighbours were not silent: their
+        // messages may still wait to be read.
         let late = self.links.next_beat.map(|at| now.since(at)).unwrap_or_default();
         for link in self.links.peers.values_mut() {
             link.heard = link.heard.after(late).min(now);
@@ -231,7 +231,7 @@ impl<C: Cargo> Overlay<C> {
     }
 }
 
-/// What is wrong with a message. A hello of another version says at least that.
+/// Describes what is wrong with a message. For a hello of another version, that is the version.
 fn not_understood(body: &[u8], why: &Malformed) -> String {
     match Hello::version_in(body) {
         Some(version) if version != VERSION => {

@@ -1,10 +1,9 @@
-//! The tree of daemons and the ways that things travel on it.
+//! The tree of daemons and the ways in which messages travel on it.
 //!
-//! An [`Overlay`] belongs to one daemon. It keeps the links to its neighbours, repairs the tree after a loss, and carries
-//! what its owner hands it, without looking inside: [`Cargo`] names the types. There are five ways, each with its own rule
-//! for surviving the loss of an inner daemon: casts (root to many), gathers (many to root, merged on the way), posts and
-//! streams (one to root) and routed messages (one to one). Everything that the owner is to do or to know leaves through
-//! [`Overlay::pop`], in order.
+//! An [`Overlay`] belongs to one daemon. It keeps the links to its neighbours, repairs the tree after a loss, and carries its
+//! owner's cargo without looking inside: [`Cargo`] names the types. There are five ways, each with its own rule for surviving
+//! the loss of an inner daemon: casts (root to many), gathers (many to root, merged on the way), posts and streams (one to
+//! root) and routed messages (one to one). All output for the owner leaves through [`Overlay::pop`], in order.
 
 mod cards;
 mod cast;
@@ -58,12 +57,12 @@ pub(crate) trait Cargo: Clone + Debug + 'static {
     type Part: Merge + Encode + Clone + Debug;
     /// From one daemon to another.
     type Side: Encode + Clone + Debug;
-    /// What a daemon says of itself when it comes up.
+    /// A daemon's introduction when it comes up.
     type Card: Encode + Clone + Debug;
     /// A piece of a stream to the root.
     type Bulk: Bulk + Encode + Clone + Debug;
 
-    /// The operation whose result this is.
+    /// The operation with this result.
     fn result_of(down: &Self::Down) -> Option<&Self::Op>;
 }
 
@@ -78,7 +77,7 @@ pub(crate) trait Bulk {
     fn bytes(&self) -> usize;
 }
 
-/// What the owner is told, and what its shell is to do.
+/// Output for the owner and its shell.
 #[derive(Debug)]
 pub(crate) enum Out<C: Cargo> {
     Send { to: NodeId, msg: Msg<C> },
@@ -101,11 +100,11 @@ pub(crate) enum Arrived<C: Cargo> {
         origin: NodeId,
         body: Arc<C::Up>,
     },
-    /// A contribution to an operation; the owner knows who takes part and calls [`Overlay::take_part`], or drops it.
+    /// A contribution to an operation; the owner knows the participants and calls [`Overlay::take_part`], or drops it.
     Part(Gather<C>),
     /// At the root: another contribution is here, but not all.
     Advanced(Arc<C::Op>),
-    /// At the root: everybody's contribution, apart from daemons that were lost before they had sent theirs.
+    /// At the root: all contributions, except those of daemons that were lost before they sent theirs.
     Gathered {
         op: Arc<C::Op>,
         among: Ranges,
@@ -125,32 +124,32 @@ pub(crate) enum Arrived<C: Cargo> {
     Taken(Vec<C::Bulk>),
     /// The tree goes on without this daemon.
     Without(NodeId),
-    /// At the root, once for each daemon: it is lost, and everybody is being told.
+    /// At the root, once for each daemon: it is lost, and the other daemons are being notified.
     Lost {
         node: NodeId,
         why: String,
     },
-    /// This daemon has no way to the root any more.
+    /// This daemon has no path to the root any more.
     Alone {
         why: &'static str,
     },
 }
 
-/// What a daemon knows of its overlay at its birth.
+/// What a daemon knows of its overlay when it starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) me: NodeId,
     pub(crate) size: u32,
     pub(crate) radix: u32,
-    /// Where orphans reach this daemon.
+    /// The address at which orphans reach this daemon.
     pub(crate) address: Arc<str>,
-    /// Where its ancestors are reached, the parent first.
+    /// The addresses of its ancestors, the parent first.
     pub(crate) lineage: Vec<(NodeId, Arc<str>)>,
     /// Between two messages on an idle link.
     pub(crate) heartbeat: Duration,
-    /// A link that has said nothing for this long is dead.
+    /// A link that is silent for this long is dead.
     pub(crate) silence: Duration,
-    /// How long a daemon whose link was lost has to come back.
+    /// How long a daemon has to come back after its link was lost.
     pub(crate) reconnect: Duration,
     /// Bytes of streams in flight on one link.
     pub(crate) window: usize,
@@ -162,7 +161,7 @@ pub(crate) struct Overlay<C: Cargo> {
     me: NodeId,
     tree: Tree,
     parent: Option<NodeId>,
-    /// Those below whose next living ancestor we are.
+    /// The daemons below with us as their next living ancestor.
     children: Arc<[NodeId]>,
     links: Links,
     repair: Repair,
@@ -173,7 +172,7 @@ pub(crate) struct Overlay<C: Cargo> {
     streams: Streams<C>,
     timers: Timers<Timer>,
     out: VecDeque<Out<C>>,
-    /// The owner is done: nobody is looked for any more.
+    /// The owner has ended: lost neighbours are not looked for any more.
     over: bool,
 }
 
@@ -203,7 +202,7 @@ impl<C: Cargo> Overlay<C> {
         self.me == NodeId::ROOT
     }
 
-    /// The next thing that the owner is to do or to know.
+    /// The next output for the owner.
     pub(crate) fn pop(&mut self) -> Option<Out<C>> {
         self.out.pop_front()
     }
@@ -212,7 +211,7 @@ impl<C: Cargo> Overlay<C> {
         self.timers.next()
     }
 
-    /// Does what is due.
+    /// Handles due timers.
     pub(crate) fn tick(&mut self, now: Time) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
@@ -226,7 +225,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// The owner ends: links may go without anybody being looked for.
+    /// The owner ends: links may go down without a reaction.
     pub(crate) fn stop(&mut self) {
         self.over = true;
     }

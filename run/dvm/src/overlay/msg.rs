@@ -1,4 +1,4 @@
-//! What neighbours say to each other. Versioned, ours alone, carried by any transport in order.
+//! The messages between neighbours. Versioned, private to us, carried in order by any transport.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::encoding::{Reader, encoded};
 use crate::id::NodeId;
 use crate::ranges::Ranges;
 
-/// The version of this protocol. Daemons of one DVM all come from one binary, so a difference is a mistake of whoever
-/// started them, and the link is refused.
+/// The version of this protocol. Daemons of one DVM all come from one binary, so a difference means a mistake in starting them,
+/// and the link is refused.
 pub(super) const VERSION: u16 = 2;
 
 #[derive(Clone, Debug)]
@@ -17,9 +17,9 @@ pub(crate) enum Msg<C: Cargo> {
     /// The first message on every link, both ways. From a parent it also accepts the child.
     Hello(Hello),
     Heartbeat,
-    /// The sender is about to stand still, and will say nothing until it goes on.
+    /// The sender is about to pause, and will be silent until it goes on.
     StandStill,
-    /// Who has come up in the sender's subtree: sent up while booting.
+    /// The daemons that have come up in the sender's subtree: sent up while booting.
     Cards(Vec<(NodeId, C::Card)>),
     Cast(Arc<Cast<C>>),
     /// The sender's whole subtree has all casts up to this one.
@@ -34,7 +34,7 @@ pub(crate) enum Msg<C: Cargo> {
         bytes: usize,
     },
     Routed(Routed<C>),
-    /// The way to the root has changed: everybody below sends again what was not acknowledged.
+    /// The path to the root has changed: all daemons below send again what was not acknowledged.
     Resend,
 }
 
@@ -44,12 +44,12 @@ pub(crate) struct Hello {
     pub node: NodeId,
     /// The last cast that the sender has.
     pub have: u64,
-    /// Where the sender, its parent, its parent's parent ... are reached.
+    /// The addresses of the sender, its parent, its parent's parent and so on.
     pub lineage: Vec<(NodeId, Arc<str>)>,
 }
 
 impl Hello {
-    /// Its version, whatever else that version says.
+    /// The version in a hello, whatever the format of the rest.
     pub(super) fn version_in(body: &[u8]) -> Option<u16> {
         match body {
             [0, version @ ..] => Reader::new(version).number().ok()?.try_into().ok(),
@@ -58,7 +58,7 @@ impl Hello {
     }
 }
 
-/// From the root to some daemons; every daemon on the way sees it too. All daemons see casts in one order.
+/// From the root to some daemons; every daemon on the way sees it, too. All daemons see casts in one order.
 #[derive(Clone, Debug)]
 pub(crate) struct Cast<C: Cargo> {
     pub seq: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Cast<C: Cargo> {
 
 #[derive(Clone, Debug)]
 pub(crate) enum CastBody<C: Cargo> {
-    /// Up to where the root has the posts of these daemons.
+    /// The last post of each of these daemons that the root has.
     PostAcks(Vec<(u64, Ranges)>),
     ChunkAcks(Vec<ChunkAck>),
     Lost(NodeId),
@@ -126,7 +126,7 @@ pub(crate) struct Routed<C: Cargo> {
     pub body: C::Side,
 }
 
-// The first bytes of a hello stay what they are: by them a daemon of another version is told what is wrong.
+// The first bytes of a hello never change: they let a daemon of another version report what is wrong.
 encoded!(<C: Cargo> enum Msg {
     0 Hello(hello),
     1 Heartbeat,

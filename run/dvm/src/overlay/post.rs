@@ -1,7 +1,7 @@
-//! What one daemon tells the root: in order and exactly once, also when daemons between them are lost.
+//! Posts: messages from one daemon to the root, in order and exactly once, even when daemons between them are lost.
 //!
-//! The sender keeps each post until the root has acknowledged it and sends it again when the way has changed
-//! ([`Msg::Resend`]); the root counts per sender. Daemons on the way only pass it on.
+//! The sender keeps each post until the root has acknowledged it and sends it again when the path has changed
+//! ([`Msg::Resend`]); the root counts per sender. Daemons on the path only pass it on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) struct Posts<C: Cargo> {
     unacked: VecDeque<Post<C>>,
     /// At the root: per sender, the last post that was taken.
     taken: BTreeMap<NodeId, u64>,
-    /// At the root: senders that have not been told.
+    /// At the root: senders with an acknowledgement due.
     untold: BTreeSet<NodeId>,
 }
 
@@ -32,7 +32,7 @@ impl<C: Cargo> Default for Posts<C> {
 }
 
 impl<C: Cargo> Overlay<C> {
-    /// Tells the root.
+    /// Sends a post to the root.
     pub(crate) fn post(&mut self, now: Time, body: C::Up) {
         self.post_body(now, PostBody::Cargo(Arc::new(body)));
     }
@@ -57,7 +57,7 @@ impl<C: Cargo> Overlay<C> {
         let taken = self.posts.taken.entry(post.origin).or_default();
         self.posts.untold.insert(post.origin);
         self.timers.set_once(now.after(ACK_DELAY), Timer::PostAck);
-        // What follows a gap was sent before the sender knew that its way had broken; it comes again, in order.
+        // A post after a gap was sent before the sender knew that its path had broken; it comes again, in order.
         if post.seq == *taken + 1 {
             *taken = post.seq;
             self.take_post(now, post.origin, post.body);
@@ -73,7 +73,7 @@ impl<C: Cargo> Overlay<C> {
 
     pub(super) fn ack_posts(&mut self, now: Time) {
         let mut to = Ranges::new();
-        // Where all do the same, they have told as much.
+        // When all daemons do the same, they have sent equally many posts.
         let mut acks: BTreeMap<u64, Ranges> = BTreeMap::new();
         for node in std::mem::take(&mut self.posts.untold) {
             if let Some(upto) = self.posts.taken.get(&node) {

@@ -1,8 +1,8 @@
-//! What happens when a daemon is lost: who declares it, and where its children go.
+//! Loss of a daemon: which daemon declares it, and what happens to its children.
 //!
-//! Only a parent declares a child lost, after it had time to come back, or at once when the child's own children turn
-//! up as orphans. The root then tells everybody. A daemon that finds no parent any more is alone and ends,
-//! so both sides of a cut come to the same end.
+//! Only a parent declares a child lost: after the child had time to come back, or at once when the child's own children turn up
+//! as orphans. The root then notifies all daemons. A daemon that finds no parent any more is alone and ends, so both sides of a
+//! cut come to the same result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ use crate::ranges::Ranges;
 
 #[derive(Debug, Default)]
 pub(super) struct Repair {
-    /// Orphans at our door whose parent we have not given up yet, with the last cast that they have.
+    /// Orphans that have come to us although we have not given up their parent yet, with the last cast that each has.
     orphans: BTreeMap<NodeId, u64>,
     /// While we look for a parent: how many ancestors we have tried.
     tried: Option<usize>,
-    /// At the root: those of whose loss everybody is told.
+    /// At the root: the lost daemons that were announced.
     told: BTreeSet<NodeId>,
     /// Why we have dropped the links of children that may come back.
     dropped: BTreeMap<NodeId, String>,
@@ -51,7 +51,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// An ancestor has said hello: it is our parent now.
+    /// An ancestor has sent its hello: it is our parent now.
     pub(super) fn accepted_by(&mut self, now: Time, hello: Hello) {
         let peer = hello.node;
         if !self.tree.ancestors(self.me).any(|ancestor| ancestor == peer) {
@@ -72,7 +72,7 @@ impl<C: Cargo> Overlay<C> {
         self.resend(now);
     }
 
-    /// The way to the root is a new one: our subtree sends again what was not acknowledged.
+    /// The path to the root is new: our subtree sends again what was not acknowledged.
     pub(super) fn resend(&mut self, now: Time) {
         self.send_posts_again(now);
         self.send_chunks_again(now);
@@ -95,7 +95,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// We have dropped a link ourselves. If it was a child's, the reason is told when the child is declared lost.
+    /// We have dropped a link ourselves. If it was a child's, the reason is stated when the child is declared lost.
     pub(super) fn remember_why(&mut self, peer: NodeId, why: &str) {
         if self.children.contains(&peer) && !self.over {
             self.repair.dropped.insert(peer, why.to_owned());
@@ -106,7 +106,7 @@ impl<C: Cargo> Overlay<C> {
         self.repair.dropped.remove(&child);
     }
 
-    /// A daemon further down says that it has lost its parent.
+    /// A daemon further down reports that it has lost its parent.
     pub(super) fn on_orphan(&mut self, now: Time, orphan: NodeId, have: u64) {
         self.repair.orphans.insert(orphan, have);
         let child = self.children.iter().copied().find(|child| self.tree.is_under(*child, orphan));
@@ -129,7 +129,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// At the root: whoever has started that daemon knows that it is gone, or will never come.
+    /// At the root: the starter of that daemon knows that it is gone, or will never come.
     pub(crate) fn declare_lost(&mut self, now: Time, node: NodeId, why: &str) {
         if !self.tree.is_lost(node) && !self.over {
             self.lose(now, node, why);
@@ -143,7 +143,7 @@ impl<C: Cargo> Overlay<C> {
         self.post_body(now, PostBody::Lost { node: child, why: why.to_owned() });
     }
 
-    /// At the root: tells everybody, once.
+    /// At the root: announces the loss, once.
     pub(super) fn on_node_lost(&mut self, now: Time, node: NodeId, why: String) {
         if !self.repair.told.insert(node) {
             return;

@@ -1,4 +1,4 @@
-//! Messages from one daemon to another, passed on hop by hop. They may be lost with a daemon on the way: whoever needs
+//! Messages from one daemon to another, passed on hop by hop. They may be lost with a daemon on the path: a sender that needs
 //! an answer asks again.
 
 use phalanx_core::Time;

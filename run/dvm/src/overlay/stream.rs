@@ -1,8 +1,8 @@
 //! Streams to the root: nothing lost, nothing reordered, never more under way than stated.
 //!
-//! On the way up each link carries a bounded number of bytes at a time; credit for it comes back when the receiver has
-//! passed them on, and at the root when it has taken them. The daemon whose chunk it is keeps it until the root has taken
-//! it, and sends it again when the way has changed.
+//! On the way up each link carries a bounded number of bytes at a time; credit for it comes back when the receiver has passed
+//! them on, or, at the root, taken them. The daemon that a chunk comes from keeps it until the root has taken it, and sends it
+//! again when the path has changed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,9 +16,9 @@ use crate::ranges::Ranges;
 #[derive(Debug)]
 pub(super) struct Streams<C: Cargo> {
     last: u64,
-    /// Ours, not yet taken by the root.
+    /// Our pieces that the root has not taken yet.
     unacked: BTreeMap<u64, C::Bulk>,
-    /// To go up, ours and our children's, with the child whose link it came by.
+    /// Chunks to go up, ours and our children's, with the child that sent them.
     queue: VecDeque<(Option<NodeId>, Chunk<C>)>,
     /// How many bytes the parent still takes.
     credit: usize,
@@ -33,9 +33,9 @@ struct Arrivals {
     last: BTreeMap<NodeId, u64>,
     landed: BTreeMap<Landing, Landed>,
     landings: u64,
-    /// Bytes that are held although their link was given back.
+    /// Bytes that are held although the credit for their link was returned.
     lent: usize,
-    /// Taken, not told yet.
+    /// Taken, and not acknowledged yet.
     untold: Vec<(NodeId, u64)>,
     untold_bytes: usize,
 }
@@ -45,7 +45,7 @@ struct Landed {
     origin: NodeId,
     seq: u64,
     bytes: usize,
-    /// The child whose link is to be given back.
+    /// The child to return the link's credit to.
     via: Option<NodeId>,
     lent: bool,
 }
@@ -64,7 +64,7 @@ impl<C: Cargo> Streams<C> {
 }
 
 impl<C: Cargo> Overlay<C> {
-    /// A piece of this daemon's streams goes to the root.
+    /// Sends a piece of this daemon's streams to the root.
     pub(crate) fn stream(&mut self, now: Time, body: C::Bulk) {
         self.streams.last += 1;
         let seq = self.streams.last;
@@ -72,7 +72,7 @@ impl<C: Cargo> Overlay<C> {
         self.on_chunk(now, None, Chunk { origin: self.me, seq, body });
     }
 
-    /// A chunk, ours or come from a child.
+    /// A chunk, our own or from a child.
     pub(super) fn on_chunk(&mut self, now: Time, via: Option<NodeId>, chunk: Chunk<C>) {
         if self.is_root() {
             return self.land(now, via, chunk);
@@ -104,14 +104,14 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// A child may use its link for so many bytes more.
+    /// Returns credit to a child.
     fn give_back(&mut self, now: Time, child: Option<NodeId>, bytes: usize) {
         if let Some(child) = child.filter(|_| bytes > 0) {
             self.send(now, child, Msg::ChunkCredit { bytes });
         }
     }
 
-    /// The root has taken these.
+    /// The root has taken these chunks.
     pub(super) fn on_chunk_acks(&mut self, acks: &[ChunkAck]) {
         let mut taken = Vec::new();
         for ack in acks.iter().filter(|ack| ack.origins.contains(self.me.0) && ack.first <= ack.last) {
@@ -124,7 +124,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// The way up is a new one; what our children had queued here they send again themselves.
+    /// The path up is new; our children send again themselves what they had queued here.
     pub(super) fn send_chunks_again(&mut self, now: Time) {
         let origin = self.me;
         let chunk = |(seq, body): (&u64, &C::Bulk)| (None, Chunk { origin, seq: *seq, body: body.clone() });
@@ -146,7 +146,7 @@ impl<C: Cargo> Overlay<C> {
         let arrivals = &mut self.streams.arrivals;
         let last = arrivals.last.entry(origin).or_default();
         if seq != *last + 1 || self.tree.is_lost(origin) {
-            // Came twice, or its predecessor is still to come again.
+            // A repeat, or its predecessor is yet to come again.
             return self.give_back(now, via, bytes);
         }
         *last = seq;
@@ -156,7 +156,7 @@ impl<C: Cargo> Overlay<C> {
         self.arrived(Arrived::Bulk { landing, body });
     }
 
-    /// At the root: this chunk is done with. Its daemon is told by the next [`Overlay::tell_taken`].
+    /// At the root: this chunk is done with. The next [`Overlay::tell_taken`] acknowledges it.
     pub(crate) fn taken(&mut self, now: Time, landing: Landing) {
         let arrivals = &mut self.streams.arrivals;
         let Some(landed) = arrivals.landed.remove(&landing) else { return };
@@ -170,7 +170,7 @@ impl<C: Cargo> Overlay<C> {
         self.give_back(now, landed.via, landed.bytes);
     }
 
-    /// At the root: this chunk will be held for long, and others may use its link meanwhile. Up to a bound.
+    /// At the root: this chunk will be held for long, so its link may be used for others, up to a bound.
     pub(crate) fn lend(&mut self, now: Time, landing: Landing) {
         let arrivals = &mut self.streams.arrivals;
         let Some(landed) = arrivals.landed.get_mut(&landing) else { return };
@@ -182,7 +182,7 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// At the root: tells the daemons what was taken, in steps or `at_once`.
+    /// At the root: acknowledges what was taken, in steps or `at_once`.
     pub(crate) fn tell_taken(&mut self, now: Time, at_once: bool) {
         let arrivals = &mut self.streams.arrivals;
         if arrivals.untold.is_empty() || !(at_once || arrivals.untold_bytes >= TELL_AFTER) {
@@ -209,7 +209,7 @@ impl<C: Cargo> Overlay<C> {
     }
 }
 
-/// Takings are told to the daemons in steps of this many bytes.
+/// Chunks are acknowledged in steps of this many bytes.
 const TELL_AFTER: usize = 32 << 10;
-/// Bytes that are held at the root although their link was given back.
+/// The most bytes held at the root although the credit for their link was returned.
 const MOST_LENT: usize = 8 << 20;

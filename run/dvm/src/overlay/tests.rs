@@ -14,7 +14,7 @@ use crate::encoding::{Malformed, Reader, Writer, encoded};
 #[derive(Clone, Debug)]
 struct Numbers;
 
-/// The daemons that have contributed. Nobody may do so twice.
+/// The daemons that have contributed, each at most once.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Came(BTreeSet<u32>);
 
@@ -67,7 +67,7 @@ impl Bulk for u64 {
     }
 }
 
-/// What one daemon has been told.
+/// What one daemon has received.
 #[derive(Debug, Default)]
 struct Heard {
     numbers: Vec<u64>,
@@ -83,7 +83,7 @@ struct World {
     heard: Vec<Heard>,
     links: BTreeMap<(NodeId, NodeId), VecDeque<Arc<[u8]>>>,
     random: u64,
-    /// At the root.
+    /// Received at the root.
     cards: BTreeSet<NodeId>,
     posts: BTreeMap<NodeId, Vec<u64>>,
     streams: BTreeMap<NodeId, Vec<u64>>,
@@ -179,7 +179,7 @@ impl World {
                         link.push_back(bytes);
                     }
                 }
-                // The overlay has taken the end of the link as said already.
+                // The overlay has already handled the end of the link.
                 Out::Unlink { to } => {
                     self.links.remove(&(node, to));
                     if self.links.remove(&(to, node)).is_some() {
@@ -219,7 +219,7 @@ impl World {
             }
             Arrived::Side { body, .. } => heard.sides.push(body),
             Arrived::Bulk { landing, body } => {
-                // The upper half of a number says whose it is.
+                // The upper half of a number is its sender.
                 self.streams.entry(NodeId((body >> 32) as u32)).or_default().push(body);
                 let lends = self.random(2) == 0;
                 self.at(node, |overlay, now| {
@@ -270,7 +270,7 @@ impl World {
     }
 }
 
-/// What happens to a world, beside messages that arrive.
+/// Events of a world, besides messages that arrive.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Kill(u32),
@@ -360,7 +360,7 @@ proptest! {
             let dead: Vec<NodeId> = (0..size).map(NodeId).filter(|n| !living.contains(n)).collect();
             prop_assert_eq!(without, dead, "whom {:?} goes on without", node);
         }
-        // Of those that died the root has a beginning of what they said.
+        // From daemons that died, the root has a prefix of what they sent.
         for (node, said) in posted.into_iter().chain(streamed) {
             let posts = world.posts.get(&node).map_or(&[][..], Vec::as_slice);
             let streams = world.streams.get(&node).map_or(&[][..], Vec::as_slice);
@@ -446,7 +446,7 @@ fn who_says_that_it_stands_still_is_not_lost_until_it_goes_on() {
     world.at(NodeId::ROOT, |overlay, now| overlay.tick(now));
     world.deliver_all();
     assert_eq!((world.links.len(), world.lost.len()), (4, 0));
-    // The next time it says nothing.
+    // The next pause is not announced.
     wait_below(&mut world);
     assert!(world.living().iter().all(|node| *node == NodeId::ROOT), "they have lost the root");
 }

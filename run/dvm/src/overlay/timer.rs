@@ -1,4 +1,4 @@
-//! What an overlay waits for by the clock. An entry that has lost its meaning is ignored when it fires.
+//! The overlay's timers. A timer that has become irrelevant is ignored when it fires.
 
 use crate::id::NodeId;
 
@@ -6,12 +6,12 @@ use crate::id::NodeId;
 pub(super) enum Timer {
     /// Cards of booting daemons are collected a moment before they go up.
     Cards,
-    /// Say something on idle links, look for silent ones.
+    /// Send heartbeats on idle links, look for silent ones.
     Beat,
     CastAck,
     PostAck,
-    /// A lost neighbour had this long to come back.
+    /// The time for a lost neighbour to come back.
     Reconnect(NodeId),
-    /// This orphan had this long to find a parent.
+    /// The time for this orphan to find a parent.
     Orphaned,
 }

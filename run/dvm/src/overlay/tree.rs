@@ -1,9 +1,9 @@
-//! The tree of daemons, as pure functions of their numbers: who is whose parent, which way a message goes, who takes
-//! over when an inner daemon is lost.
+//! The tree of daemons, as pure functions of their numbers: parents and children, the path of a message, and the new parent of
+//! the children of a lost daemon.
 //!
-//! The tree is k-ary and numbered level by level, so a daemon's descendants on each level are one range of numbers.
-//! A lost daemon's children belong to its next living ancestor; the set of a daemon's descendants therefore only ever
-//! loses members, and what one daemon has merged from its descendants never partly overlaps with what another has.
+//! The tree is k-ary and numbered level by level, so a daemon's descendants on each level are one range of numbers. A lost
+//! daemon's children belong to its next living ancestor; the set of a daemon's descendants therefore only ever loses members,
+//! and what one daemon has merged from its descendants never partly overlaps with what another has.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl Tree {
         self.size
     }
 
-    /// So many daemons, from 0 on, were built with others below them; the root always counts.
+    /// The number of daemons, from 0 on, that were built with children; the root always counts.
     pub fn inner(&self) -> u32 {
         self.size.saturating_sub(2) / self.radix + 1
     }
@@ -59,13 +59,13 @@ impl Tree {
         self.ancestors(node).find(|a| !self.is_lost(*a))
     }
 
-    /// From the parent as it was built up to the root, lost ones included.
+    /// From the original parent up to the root, including lost ones.
     pub fn ancestors(&self, node: NodeId) -> impl Iterator<Item = NodeId> + use<> {
         let radix = self.radix;
         std::iter::successors(Some(node), move |n| Some(NodeId(n.0.checked_sub(1)? / radix))).skip(1)
     }
 
-    /// Those whose next living ancestor is `node`, in ascending order.
+    /// The living daemons with `node` as their next living ancestor, in ascending order.
     pub fn children(&self, node: NodeId) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut lost = vec![node];
@@ -88,7 +88,7 @@ impl Tree {
         self.levels(top).any(|(first, last)| nodes.intersects_span(first, last))
     }
 
-    /// `top` and its descendants, lost ones included.
+    /// `top` and its descendants, including lost ones.
     pub fn under(&self, top: NodeId) -> Ranges {
         let mut all = Ranges::new();
         self.levels(top).for_each(|(first, last)| all.insert_span(first, last));
@@ -120,7 +120,7 @@ impl Tree {
         (first..(first + u64::from(self.radix)).min(size).max(first)).map(|n| NodeId(n as u32))
     }
 
-    /// Per level, `top` and its descendants are one span of numbers.
+    /// `top` and its descendants, as one span of numbers per level.
     fn levels(&self, top: NodeId) -> impl Iterator<Item = (u32, u32)> + use<> {
         let (size, radix) = (u64::from(self.size), u64::from(self.radix));
         std::iter::successors(Some((u64::from(top.0), u64::from(top.0))), move |(first, last)| {

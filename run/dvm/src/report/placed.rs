@@ -16,12 +16,12 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// For a `px` of this release.
+    /// Encodes it for a `px` of this release.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         to_bytes(&Told { release: RELEASE.to_owned(), rest: to_bytes(self) })
     }
 
-    /// What a server has told. The error says why it cannot be read.
+    /// Decodes what a server has sent. The error states why it cannot be read.
     pub fn from_bytes(bytes: &[u8]) -> Result<Placed, String> {
         let told: Told = from_bytes(bytes).map_err(|error| error.to_string())?;
         match told.release == RELEASE {
@@ -31,13 +31,13 @@ impl Placed {
     }
 }
 
-/// Only those of one release know what the other's bytes mean.
+/// The bytes in `rest` are only understood by the same release.
 struct Told {
     release: String,
     rest: Vec<u8>,
 }
 
-/// A node, and which of the topologies is its.
+/// A node, and the index of its topology.
 struct Row {
     name: String,
     called: Option<Arc<str>>,
@@ -50,7 +50,7 @@ struct Row {
 }
 
 impl Encode for Placed {
-    /// Each kind of topology once.
+    /// Encodes each kind of topology once.
     fn encode(&self, to: &mut Writer) {
         let mut kinds: Vec<&Arc<Topology>> = Vec::new();
         let rows = self.nodes.iter().map(|node| {

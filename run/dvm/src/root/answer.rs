@@ -12,17 +12,17 @@ use crate::msg::Down;
 use crate::ranges::Ranges;
 use crate::root::Cx;
 
-/// Some daemon waits for this. It cannot be copied, and giving the answer uses it up.
+/// The right to answer a request that a daemon waits for. It cannot be copied, and giving the answer uses it up.
 #[must_use = "whoever has asked waits for the answer"]
 #[derive(Debug)]
 pub(super) struct Answer {
     to: NodeId,
     request: u64,
-    /// Where it is told of if it is dropped; none once it has been given.
+    /// Receives the request if the right is dropped; none once the answer has been given.
     dropped: Option<Sender<(NodeId, u64)>>,
 }
 
-/// Makes the right to answer, and hears of every one that nobody has used.
+/// Creates rights to answer, and learns of each one that was dropped unused.
 #[derive(Debug)]
 pub(super) struct Answers {
     dropped: Receiver<(NodeId, u64)>,
@@ -41,7 +41,7 @@ impl Answers {
         Answer { to, request, dropped: Some(self.on_drop.clone()) }
     }
 
-    /// Nobody is to wait for ever for what was dropped by mistake.
+    /// Answers requests with a right that was dropped by mistake, so that no client waits for ever.
     pub(super) fn give_dropped(&self, cx: &mut Cx<'_>) {
         for (to, request) in self.dropped.try_iter() {
             debug_assert!(false, "request {request} of daemon {} was not answered", to.0);
@@ -52,7 +52,7 @@ impl Answers {
 }
 
 impl Answer {
-    /// The daemon that has asked.
+    /// The daemon that sent the request.
     pub(super) fn origin(&self) -> NodeId {
         self.to
     }
@@ -62,7 +62,7 @@ impl Answer {
         reply(cx, self.to, self.request, answer);
     }
 
-    /// With a status alone.
+    /// Answers with a status alone.
     pub(super) fn done(self, cx: &mut Cx<'_>, status: Status) {
         self.give(cx, HostReply::Done(status));
     }
@@ -71,7 +71,7 @@ impl Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         if let Some(dropped) = self.dropped.take() {
-            // It is not heard where the root itself is gone.
+            // Fails if the root itself is gone.
             let _ = dropped.send((self.to, self.request));
         }
     }

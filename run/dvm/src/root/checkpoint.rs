@@ -1,8 +1,8 @@
-//! Checkpoints: programs say which way they can be made to take one, tools and processes ask for one, and it is complete when every
-//! rank has said so (`PMIX_JCTRL_CHECKPOINT_COMPLETE`), or its time is over.
+//! Checkpoints. Programs register how they can be made to take one; tools and processes request one; it is complete when every
+//! rank has reported so (`PMIX_JCTRL_CHECKPOINT_COMPLETE`), or its time limit has passed.
 //!
-//! What a program has to do, and where it keeps what, is its own affair; here a checkpoint is a name. Whoever loses his place to
-//! others is told so first (`PMIX_JCTRL_PREEMPT_ALERT`), takes a checkpoint if he can, and is ended then.
+//! What a program does for a checkpoint, and where it stores data, is its own affair; here a checkpoint is a name. A job that
+//! is preempted is notified first (`PMIX_JCTRL_PREEMPT_ALERT`), takes a checkpoint if it can, and is then ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::root::query::names;
 use crate::root::targets::Targets;
 use crate::root::{Cx, Root};
 
-/// What the ranks of a job have said of themselves, and the checkpoints that they have taken.
+/// What the ranks of a job have registered, and the checkpoints that they have taken.
 #[derive(Debug, Default)]
 pub(super) struct Abilities {
     methods: BTreeMap<Vec<Method>, Ranges>,
     preemptible: Ranges,
-    /// Those that all who were asked have taken, the oldest first.
+    /// Checkpoints that all targets have taken, the oldest first.
     taken: VecDeque<(Text, Ranges)>,
 }
 
@@ -35,15 +35,15 @@ pub(super) struct Abilities {
 pub(super) struct Checkpointing {
     call: CheckpointCall,
     pub(super) targets: Targets,
-    /// What daemons do for it: of which job, and whether the checkpoint is complete with it.
+    /// Daemons' tasks: the job of each, and whether the end of the task completes the checkpoint.
     tasks: BTreeMap<u32, (Nspace, bool)>,
 }
 
-/// How some ranks come to their checkpoint; none: they take none.
+/// The method by which some ranks take their checkpoint; none: they take none.
 type Way = (Option<Method>, Members);
 
 impl Abilities {
-    /// What it says anew counts from now on.
+    /// Replaces what the rank registered before.
     fn register(&mut self, rank: Rank, registration: &Registration) {
         if let Some(methods) = &registration.methods {
             self.forget_methods(rank.0);
@@ -56,7 +56,7 @@ impl Abilities {
         }
     }
 
-    /// These are no more what they were.
+    /// These ranks have ended or are being replaced.
     pub(super) fn forget(&mut self, ranks: &Ranges) {
         for rank in ranks.iter() {
             self.forget_methods(rank);
@@ -69,7 +69,7 @@ impl Abilities {
         self.methods.retain(|_, ranks| !ranks.is_empty());
     }
 
-    /// The last checkpoint that all of these have taken.
+    /// The latest checkpoint that all of these ranks have taken.
     pub(super) fn last_of(&self, ranks: &Ranges) -> Option<&Text> {
         let taken = self.taken.iter().rev().find(|(_, by)| by.and(ranks) == *ranks);
         taken.map(|(name, _)| name)
@@ -85,7 +85,7 @@ impl Abilities {
 }
 
 impl Checkpointing {
-    /// Daemons have sent their signals, or run commands. Those who have got a signal have still to do what it is for.
+    /// Daemons have sent their signals, or run commands. Ranks that were signalled have yet to report completion.
     pub(super) fn done<'a>(
         &mut self,
         task: u32,
@@ -119,7 +119,7 @@ impl Checkpointing {
 }
 
 impl Root {
-    /// What a rank says of itself.
+    /// Records how a rank can take checkpoints.
     pub(super) fn register_ability(&mut self, from: &ProcId, registration: &Registration) -> Status {
         let Some(job) = self.jobs.get_mut(&from.nspace).filter(|job| from.rank.0 < job.desc.size) else {
             return Status::ERR_NOT_FOUND;
@@ -128,7 +128,7 @@ impl Root {
         Status::SUCCESS
     }
 
-    /// Makes the targets take a checkpoint. If one of them cannot, none is asked.
+    /// Makes the targets take a checkpoint. If one of them cannot, none is asked to.
     pub(super) fn checkpoint(
         &mut self,
         cx: &mut Cx<'_>,
@@ -172,7 +172,7 @@ impl Root {
                     let task = |targets| Task::Checkpoint { targets, name, limit };
                     self.checkpoint_task(cx, number, true, targets, task);
                 }
-                // It loses its place without one.
+                // It is preempted without a checkpoint.
                 None => {
                     if let Some(Asked::Checkpoint(one)) =
                         self.operations.get_mut(number).map(|one| &mut one.asked)
@@ -185,7 +185,7 @@ impl Root {
         self.try_operation(cx, number);
     }
 
-    /// The way of each rank; or those for whom there is none.
+    /// The method for each rank; an error lists the ranks that have none.
     fn ways(&self, living: &[Members], call: &CheckpointCall) -> Result<Vec<Way>, Targets> {
         let (mut plan, mut unable) = (Vec::new(), Targets::default());
         for Members { nspace, ranks } in living {
@@ -224,7 +224,7 @@ impl Root {
         if unable.results().next().is_none() { Ok(plan) } else { Err(unable) }
     }
 
-    /// They are about to lose their place.
+    /// Notifies the ranks that they are about to be preempted.
     fn alert(&mut self, cx: &mut Cx<'_>, by: &ProcId, living: &[Members], call: &CheckpointCall) {
         for targets in living {
             let what = What::Preempted { ranks: targets.ranks.clone(), by: by.clone() };
@@ -233,7 +233,7 @@ impl Root {
         }
     }
 
-    /// An event for these ranks alone, and for handlers that have asked for its code.
+    /// Raises an event for these ranks alone, and only for handlers that registered for its code.
     fn raise_for(&self, cx: &mut Cx<'_>, by: &ProcId, code: Status, targets: &Members, name: &Text) {
         let Members { nspace, ranks } = targets;
         let Some(desc) = self.desc(nspace) else { return };
@@ -267,7 +267,7 @@ impl Root {
         }
     }
 
-    /// A rank says that its checkpoint is complete, or, with a status, why not.
+    /// A rank reports that its checkpoint is complete, or, with a status, why it failed.
     pub(super) fn checkpoint_complete(&mut self, cx: &mut Cx<'_>, event: &Event) {
         let ProcId { nspace, rank } = &event.source;
         let status = match event.info.find(names::STATUS) {
@@ -286,7 +286,7 @@ impl Root {
         touched.into_iter().for_each(|number| self.try_operation(cx, number));
     }
 
-    /// These are gone, and take no checkpoint any more.
+    /// These ranks have ended and take no checkpoint.
     pub(super) fn checkpoint_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let mut touched = Vec::new();
         for (number, operation) in self.operations.iter_mut() {
@@ -300,7 +300,7 @@ impl Root {
         touched.into_iter().for_each(|number| self.try_operation(cx, number));
     }
 
-    /// Everybody has said how it went, or the time is over. `status`: success, or why nobody is waited for any more.
+    /// All targets have a result, or the request ended early; then `status` is the reason.
     pub(super) fn answer_checkpoint(
         &mut self,
         cx: &mut Cx<'_>,
@@ -337,5 +337,5 @@ impl Root {
 }
 
 const NO_WAY: &str = "they have registered no way to take a checkpoint";
-/// Checkpoints of one job that are remembered.
+/// Checkpoints remembered per job.
 const MOST_TAKEN: usize = 16;

@@ -1,4 +1,4 @@
-//! Operations to which many daemons contribute: what becomes of the parts when all of them are here.
+//! Operations to which many daemons contribute: what is done with the parts once all have arrived.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use crate::msg::{Agreed, Collective, Down, GroupPart, Kind, OpId, Outcome, Part,
 use crate::ranges::Ranges;
 use crate::root::{Cx, Root};
 
-/// An operation to which all have contributed, and who is told how it ends.
+/// A completed operation, and the daemons to send its outcome to.
 #[derive(Clone, Debug)]
 pub(super) struct Meeting {
     pub(super) op: Arc<OpId>,
     pub(super) to: Ranges,
 }
 
-/// The last operations that have ended of each series (the operation without its number), and what daemons were told of those that wait.
+/// The last operations of each series that have ended (a series is the operation without its number), and the pending
+/// operations announced to daemons.
 #[derive(Debug, Default)]
 pub(super) struct Collectives {
     ended: BTreeMap<Collective, VecDeque<u64>>,
@@ -38,7 +39,7 @@ impl Collectives {
         ended.push_back(op.round);
     }
 
-    /// Those of one series end in order, more or less.
+    /// Operations of one series end in roughly ascending order.
     fn has_ended(&self, op: &Collective) -> bool {
         let ended = self.ended.get(&Collective { round: 0, ..op.clone() });
         ended.is_some_and(|ended| {
@@ -59,7 +60,7 @@ impl Collectives {
 }
 
 impl Root {
-    /// Everybody's part is here, but for daemons that were lost.
+    /// All parts are here, except those of daemons that were lost.
     pub(super) fn gathered(
         &mut self,
         cx: &mut Cx<'_>,
@@ -83,7 +84,7 @@ impl Root {
                 cx.cast(among, Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) });
                 self.task_done(cx, task, &missing, part);
             }
-            // It has failed, and all were told so.
+            // It has failed, and all daemons were notified.
             (OpId::Collective(collective), _) if self.collectives.has_ended(collective) => {}
             (OpId::Collective(collective), part) => {
                 let meeting = Meeting { op: op.clone(), to: among };
@@ -102,7 +103,7 @@ impl Root {
         }
     }
 
-    /// The result, from everybody's parts. `None`: it comes later.
+    /// The result of all parts. `None`: it comes later.
     fn outcome_of(
         &mut self,
         cx: &mut Cx<'_>,
@@ -132,7 +133,7 @@ impl Root {
                     self.relations.dissolve(group, &collective.members);
                 }
                 let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
-                // Members who want to hear of all ends have heard of them.
+                // Members that asked for all ends were already notified.
                 if !part.info.is_set(keys::GROUP_NOTIFY_TERMINATION) {
                     self.survivors(cx, collective, missing, &part);
                 }
@@ -146,7 +147,7 @@ impl Root {
         })
     }
 
-    /// The members who have come. Those of whom no server could tell that they will not are announced to them.
+    /// The members that have arrived. Missing members that no server has reported as gone are announced to them.
     fn survivors(&self, cx: &mut Cx<'_>, op: &Collective, missing: &Ranges, part: &GroupPart) -> Vec<ProcId> {
         let mut silent: BTreeSet<ProcId> = part.silent.iter().cloned().collect();
         if !missing.is_empty() {
@@ -172,12 +173,13 @@ impl Root {
         cx.cast(to, Down::Event { event, except: None });
     }
 
-    /// An operation waits at some daemon. Where members have ended without having come, nobody else would say so.
+    /// An operation waits at some daemon. Asks the others to report members that have ended without arriving, which they would
+    /// not do by themselves.
     pub(super) fn on_waits(&mut self, cx: &mut Cx<'_>, op: &Collective) {
         if self.collectives.has_ended(op) || self.collectives.expected.len() >= MOST_SERIES {
             return;
         }
-        // Every daemon says so of an operation of all.
+        // Every daemon reports an operation that spans all of them.
         let is_known = self.collectives.expected.contains(op);
         if is_known && op.policy == Policy::Fixed {
             return;
@@ -192,7 +194,7 @@ impl Root {
         }
     }
 
-    /// It fails for all alike: for those who have come, and for those who will.
+    /// The operation fails for all members alike: for those that have arrived, and for those yet to come.
     pub(super) fn on_fails(&mut self, cx: &mut Cx<'_>, op: &Collective, status: Status) {
         if self.collectives.has_ended(op) {
             return self.give_up_growing(cx, op, status);
@@ -226,7 +228,7 @@ fn join(blobs: &[Blob]) -> Blob {
     Blob::from(all)
 }
 
-/// Sets of processes with operations.
+/// The most series that are remembered.
 const MOST_SERIES: usize = 1 << 16;
-/// Of each set, so many operations are known to have ended. Calls that do not block let a few be under way at once.
+/// How many ended operations are remembered per series. Non-blocking calls let a few be under way at once.
 const KEPT: usize = 16;

@@ -1,10 +1,10 @@
-//! Job control: what processes and tools want done to processes.
+//! Job control: requests by processes and tools that act on processes.
 //!
 //! A request goes to all daemons that host targets, and is answered when each of them has done its part. So success means that
-//! signals were sent and paths entered. The reply says for each target what has become of it (`targets.rs`): one on a node that
-//! was lost, or that had ended before (`PMIX_ERR_NOT_FOUND`, whatever was to be done to it), is told from the others.
+//! signals were sent and paths recorded. The reply gives the result for each target (`targets.rs`), and distinguishes targets
+//! on a lost node and targets that had ended before (`PMIX_ERR_NOT_FOUND`, whatever the action).
 //!
-//! Whoever has asked may cancel the request. What daemons have done by then stays done.
+//! The requester may cancel the request. What daemons have done by then stays done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct Controlling {
 }
 
 impl Controlling {
-    /// Daemons have done their part, but for those that were lost.
+    /// Daemons have done their part, except those that were lost.
     pub(super) fn done<'a>(
         &mut self,
         task: u32,
@@ -50,8 +50,8 @@ impl Controlling {
         target.set(&rest, Status::ERR_NOT_FOUND);
     }
 
-    /// These targets are gone. What was to be done to them need not be done; what was to be entered for them has not been.
-    /// Returned are the tasks of which nothing is left to do.
+    /// These targets are gone: an action on them counts as done, a cleanup for them as failed. Returns the tasks with nothing
+    /// left to do.
     fn without(&mut self, nspace: &Nspace, ranks: &Ranges) -> Vec<u32> {
         let status = match self.request.cleanup {
             Some(_) => Status::ERR_PROC_ABORTED,
@@ -70,8 +70,8 @@ impl Controlling {
         members.collect::<Vec<_>>().join(" ")
     }
 
-    /// What all targets together come to. As with kill(2), it is no failure if some of several have ended before. Paths that one
-    /// daemon has refused are refused.
+    /// The status over all targets. As with kill(2), it is no failure if some of several had ended before. A request for
+    /// cleanup alone fails if any daemon has refused its paths.
     fn status(&self) -> Status {
         let results = || self.targets.results();
         let is_done = results().any(Status::is_success);
@@ -84,12 +84,12 @@ impl Controlling {
     }
 }
 
-/// Every process of a large job may ask for the same cleanup.
+/// Cleanup requests. Every process of a large job may send the same one.
 #[derive(Debug, Default)]
 pub(super) struct Cleanups {
-    /// With the operation that does it.
+    /// Requests in progress, with their operations.
     being_entered: BTreeMap<Cleanup, u64>,
-    /// Those that all daemons have entered.
+    /// Requests that all daemons have recorded.
     entered: BTreeSet<Cleanup>,
 }
 
@@ -107,7 +107,7 @@ impl Cleanups {
 }
 
 impl Root {
-    /// What a process or a tool wants done to processes.
+    /// A request of job control by a process or a tool.
     pub(super) fn job_control(
         &mut self,
         cx: &mut Cx<'_>,
@@ -127,9 +127,9 @@ impl Root {
             return answer.give(cx, HostReply::Infos(status, Vec::new()));
         };
         let is_dvm = match targets {
-            // As OpenPMIx's tools ask for it: nobody in particular is the whole DVM.
+            // As OpenPMIx's tools use it: no targets means the whole DVM.
             [] => self.is_tool(from),
-            // What ranks ask for by no name is for their own job.
+            // A rank that names no target means its own job.
             named => named.iter().all(|proc| *proc.nspace.as_str() == *self.config.dvm),
         };
         let ends = |action: &msg::Control| matches!(action, msg::Control::Terminate { .. });
@@ -141,7 +141,7 @@ impl Root {
             return self.on_shutdown(cx, Some(from));
         }
         let asker = Asker { by: from.clone(), id, answer };
-        // Nodes are no processes.
+        // Provisioning targets nodes, not processes.
         let members = match &wanted {
             Wanted::Provision(_) => Ok(Vec::new()),
             _ => self.targets_of(from, targets),
@@ -160,7 +160,7 @@ impl Root {
         }
     }
 
-    /// Has it done to those of these that have not ended, and keeps in journals by whom.
+    /// Carries the request out on the targets that have not ended, and records the requester in their journals.
     pub(super) fn control(
         &mut self,
         cx: &mut Cx<'_>,
@@ -183,7 +183,7 @@ impl Root {
         self.carry_out(cx, asker, members, Arc::new(request));
     }
 
-    /// Gives up earlier requests of this process or tool. A tool may name those of others.
+    /// Cancels earlier requests of this process or tool. A tool may also cancel the named requests of others.
     fn cancel(&mut self, cx: &mut Cx<'_>, by: &ProcId, cancel: &Cancel) -> Status {
         let is_tool = self.is_tool(by);
         let is_meant = |asker: &Asker| match cancel {
@@ -237,7 +237,7 @@ impl Root {
         }
     }
 
-    /// All targets have a result, or it has failed as a whole.
+    /// All targets have a result, or the request has failed as a whole.
     pub(super) fn answer_control(
         &mut self,
         cx: &mut Cx<'_>,
@@ -263,7 +263,7 @@ impl Root {
         }
     }
 
-    /// Processes are gone before all daemons have done their part.
+    /// Processes have ended before all daemons have done their part.
     pub(super) fn control_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         self.checkpoint_without(cx, nspace, ranks);
         let mut emptied = Vec::new();
@@ -276,5 +276,5 @@ impl Root {
     }
 }
 
-/// Cleanups that are remembered to be known everywhere.
+/// The most completed cleanup requests that are remembered.
 const MOST_ENTERED: usize = 1024;

@@ -1,11 +1,11 @@
-//! Jobs that wait for a debugger: which ranks do, when all of them are ready for it, and when they are let go.
+//! Jobs that wait for a debugger: which ranks wait, when all of them are ready, and when they are released.
 //!
-//! What holds a process is its library in init, or the program itself: each finds the directive among its job's data, says when it
-//! has come there (`PMIX_READY_FOR_DEBUG`) and goes on with `PMIX_DEBUGGER_RELEASE`, which reaches it as events do. The root
-//! counts, and tells whoever has spawned the job once. Nothing here stops a process at exec: a spawn that wants that is refused.
+//! A process is held by its library in init, or by the program itself. Each finds the directive among its job's data, reports
+//! that it has stopped (`PMIX_READY_FOR_DEBUG`) and goes on at `PMIX_DEBUGGER_RELEASE`, which arrives as an ordinary event. The
+//! root counts, and notifies the job's spawner once. Nothing here stops a process at exec: a spawn that requests it is refused.
 //!
-//! A stop is an operation from the placement of the job until nobody is held there. A release that is raised for one node only
-//! is not heard here; that the processes there no longer wait for one is.
+//! A stop is an operation that lasts from the placement of the job until no rank is held. A release event raised for one node
+//! only does not reach the root; instead the root notices that the processes there deregister their handlers for it.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ pub(crate) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT, keys::DEBUG_S
 pub(super) struct Stop {
     pub(super) nspace: Nspace,
     place: &'static str,
-    /// Those who have not come to it.
+    /// Ranks that have not reached the stop.
     missing: Ranges,
-    /// Those who wait there.
+    /// Ranks that wait at the stop.
     held: Ranges,
     is_reached: bool,
-    /// Whoever has spawned the job knows that all are there.
+    /// The job's spawner was notified that all ranks have stopped.
     is_told: bool,
-    /// What the last one who came says of it.
+    /// The breakpoint that the last rank to stop has named.
     at: Option<Info>,
 }
 
@@ -77,12 +77,12 @@ impl Stop {
     }
 }
 
-/// What the processes find among their job's data.
+/// The directives to put into the job's data.
 pub(super) fn job_values(job: &[Info]) -> impl Iterator<Item = Kval> {
     ATTRIBUTES.iter().filter_map(|key| Some(Kval::new(key, job.find(key)?.clone())))
 }
 
-/// The stop that is wanted and that nothing here can make.
+/// A requested stop that cannot be made, with the reason.
 pub(super) fn impossible(job: &[Info], apps: &[App]) -> Option<String> {
     let is_wanted = |info: &&Info, key: &str| info.key == key && !stopped(&info.value, u32::MAX).is_empty();
     if job
@@ -97,7 +97,7 @@ pub(super) fn impossible(job: &[Info], apps: &[App]) -> Option<String> {
     Some(format!("{}: stops are for the whole job, or for ranks of it", one.key))
 }
 
-/// Whether the job has the ranks that are to stop.
+/// Checks that the job has the ranks that are to stop.
 pub(super) fn check_ranks(job: &[Info], size: usize) -> Result<(), String> {
     for key in ATTRIBUTES {
         let wanted = job.find(key).map(|value| stopped(value, u32::MAX)).unwrap_or_default();
@@ -110,7 +110,7 @@ pub(super) fn check_ranks(job: &[Info], size: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// True for all, or ranks.
+/// The value is true for all ranks, or lists ranks.
 fn stopped(value: &Value, size: u32) -> Ranges {
     match value {
         Value::Rank(Rank::WILDCARD) => Ranges::first(size),
@@ -137,13 +137,13 @@ impl Root {
         }
     }
 
-    /// A process says that a debugger may come.
+    /// A process reports that it has stopped for a debugger.
     pub(super) fn ready_for_debug(&mut self, cx: &mut Cx<'_>, ready: &Event) {
         let ProcId { nspace, rank } = &ready.source;
         let mut came = false;
         self.change_stops(cx, nspace, |stop| {
             if came || !stop.missing.contains(rank.0) {
-                // It has gone on from there.
+                // It has left the stop before.
                 return stop.held.remove(rank.0);
             }
             came = true;
@@ -154,7 +154,7 @@ impl Root {
         });
     }
 
-    /// A debugger lets processes go.
+    /// A debugger releases processes.
     pub(super) fn released(&mut self, cx: &mut Cx<'_>, release: &Event) {
         let mut freed: Vec<ProcId> = match release.range {
             Range::CUSTOM => procs(release.info.find(keys::EVENT_CUSTOM_RANGE)).collect(),
@@ -170,7 +170,7 @@ impl Root {
         }
     }
 
-    /// Nobody at this daemon waits for a debugger any more.
+    /// No process at this daemon waits for a debugger any more.
     pub(super) fn released_on(&mut self, cx: &mut Cx<'_>, node: NodeId) {
         let stopped = self.jobs.iter().filter(|(_, job)| !job.stops.is_empty());
         let here = stopped.map(|(nspace, job)| (nspace.clone(), job.desc.ranks_on(node)));
@@ -179,7 +179,7 @@ impl Root {
         }
     }
 
-    /// These have died, and come to no stop any more.
+    /// These ranks have died and will not reach a stop.
     pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
         self.change_stops(cx, nspace, |stop| {
             for rank in dead.iter() {
@@ -213,7 +213,7 @@ impl Root {
             };
             change(stop);
             let is_over = stop.is_over();
-            // What nobody has come to is no stop.
+            // Do not report a stop that no rank has reached.
             if stop.missing.is_empty() && stop.is_reached && !std::mem::replace(&mut stop.is_told, true) {
                 let at = stop.at.take();
                 self.tell_of_stop(cx, nspace, at);
@@ -224,7 +224,7 @@ impl Root {
         }
     }
 
-    /// Tells whoever has spawned the job that all who are to stop have.
+    /// Notifies the job's spawner that all ranks that are to stop have stopped.
     fn tell_of_stop(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, at: Option<Info>) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         self.journals.append(&mut job.journal, cx.now, What::Stopped);

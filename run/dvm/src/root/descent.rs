@@ -1,7 +1,6 @@
-//! Jobs that jobs have started: from which they descend, which tool runs all of them, and what becomes of them when their parent
-//! ends.
+//! Jobs started by jobs: their ancestry, the tool that runs all of them, and what happens to them when their parent ends.
 //!
-//! A job that a rank starts belongs to whoever runs the rank's job: he sees its output, and waits for its end.
+//! A job spawned by a rank belongs to the user or tool that runs the rank's job, which sees its output and waits for its end.
 
 use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::{InfoList, Nspace, ProcId, Value};
@@ -14,9 +13,9 @@ use crate::signals::SIGHUP;
 /// Where a job comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Descent {
-    /// The job from which its spawner, and that one's spawner, descend; its own namespace if no job has spawned it.
+    /// The first ancestor; the job's own namespace if no job has spawned it.
     pub(super) first: Nspace,
-    /// The tool that has started it, or the first. `None`: the user has.
+    /// The tool that has started it or its first ancestor. `None`: the user has.
     pub(super) run_by: Option<RunBy>,
 }
 
@@ -25,9 +24,9 @@ pub(super) struct Descent {
 pub(super) struct RunBy {
     pub(super) tool: ProcId,
     pub(super) node: NodeId,
-    /// What it wants to see.
+    /// The channels that the tool wants to see.
     pub(super) channels: IofChannel,
-    /// The job is not to outlive it (`PMIX_NOHUP` was not said).
+    /// The job ends with the tool (`PMIX_NOHUP` was not given).
     pub(super) ends_with_it: bool,
 }
 
@@ -53,7 +52,7 @@ impl Root {
         Descent { first, run_by }
     }
 
-    /// A job has ended, and with it those of the jobs that it has started which are not to outlive it.
+    /// A job has ended: ends those of its children that are not to outlive it.
     pub(super) fn end_children(&mut self, cx: &mut Cx<'_>, end: &JobEnd) {
         let children = self.jobs.iter().filter(|(_, job)| !job.separation.survives(&end.verdict));
         let children =
@@ -82,7 +81,7 @@ pub(super) enum Separation {
     Nohup,
     /// `PMIX_SPAWN_CHILD_SEP` is false: it does.
     Tied,
-    /// Nothing: it does unless its parent has ended well.
+    /// Not given: it does unless its parent has ended well.
     Unsaid,
 }
 
@@ -96,7 +95,7 @@ impl Separation {
         }
     }
 
-    /// Whether a child goes on after its parent has ended like this. What the user ends, he ends with all that belongs to it.
+    /// Whether a child goes on after its parent has ended like this. A job that the user ends takes all its children with it.
     fn survives(self, end: &JobVerdict) -> bool {
         match self {
             Separation::Separate => {

@@ -1,7 +1,7 @@
-//! How jobs end: from the first reason to the report.
+//! How jobs end: from the first reason to the final report.
 //!
-//! Here alone is decided what the end of one process means for the others. The first reason for a job's end is the one
-//! that is told; whatever it causes is a consequence, not a culprit.
+//! Only this file decides what the end of one process means for the others. The first reason for a job's end is the reported
+//! one; whatever follows from it is a consequence, not a culprit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::root::{Cx, Root};
 use crate::signals::{SIGKILL, SIGTERM};
 
 impl RootJob {
-    /// Tells the daemons of the job, and ours, whom nobody is to wait for any more.
+    /// Notifies the daemons of the job, and our own, of ranks that have died, so that nothing waits for them.
     pub(super) fn tell_dead(&mut self, cx: &mut Cx<'_>, ranks: &Ranges) {
         self.dead.add(ranks);
         let mut to = self.desc.nodes.clone();
@@ -31,10 +31,10 @@ impl RootJob {
 }
 
 impl Root {
-    /// A process has ended badly.
+    /// A process has failed.
     pub(super) fn on_proc_failed(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
         let nspace = &end.proc.nspace;
-        // What has ended has run before.
+        // A process with an exit status did run, so the job has begun.
         if end.status.is_some() {
             self.job_began(cx, nspace);
         }
@@ -90,19 +90,19 @@ impl Root {
         }
     }
 
-    /// A rank that has not connected has loaded an MPI library. One without a PMIx client makes many jobs of this one.
+    /// A rank that has not connected has loaded an MPI library. Without a PMIx client in it, each rank would run alone.
     pub(super) fn on_loaded_mpi(&mut self, cx: &mut Cx<'_>, by: &ProcId, library: &MpiLibrary) {
         let Some(job) = self.jobs.get_mut(&by.nspace) else { return };
         tracing::debug!(%by, file = library.file, has_pmix = library.has_pmix, "a rank has loaded MPI");
         let what = What::LoadedMpi { by: by.clone(), library: library.clone() };
         self.journals.append(&mut job.journal, cx.now, what);
-        // What a script starts may be meant to run alone: the end of the job names it.
+        // A program started by a script may be meant to run alone: the report of the job's end mentions it.
         if library.has_pmix || library.below {
             return;
         }
         let verdict = JobVerdict::WithoutPmix { by: by.clone(), library: library.file.clone() };
         match job.journal.verdict() {
-            // Some releases of MPICH notice it themselves, and their ranks exit: that was the reason.
+            // Some releases of MPICH detect it themselves and their ranks exit: record this as the reason.
             Some(JobVerdict::Failed { .. }) => {
                 self.append(cx, &by.nspace, What::Ending(verdict));
             }
@@ -115,7 +115,7 @@ impl Root {
         self.end_job(cx, nspace, JobVerdict::TimedOut { limit });
     }
 
-    /// Whoever has spawned the job waits no longer for its processes to run.
+    /// The spawn's time limit for the start of the job has passed.
     pub(super) fn on_start_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_started()) else { return };
         let seconds = cx.now.since(job.journal.since()).as_secs();
@@ -125,7 +125,7 @@ impl Root {
         self.answer_spawn(cx, nspace);
     }
 
-    /// The user wants something done to a job.
+    /// The user sends a control action to a job.
     pub(super) fn on_control(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, control: Control) {
         let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let (to, all) = (job.desc.nodes.clone(), job.desc.ranks());
@@ -144,7 +144,7 @@ impl Root {
         cx.cast(to, Down::Control { nspace: nspace.clone(), ranks: None, action: control });
     }
 
-    /// A process ends processes of a job, by job control.
+    /// A process terminates processes of a job by job control.
     pub(super) fn note_killed(
         &mut self,
         cx: &Cx<'_>,
@@ -164,7 +164,7 @@ impl Root {
         }
     }
 
-    /// Says who has ended some of a job's ranks, while the others go on: they may wait for these for ever.
+    /// Reports which requester has ended some of a job's ranks while the others go on, since those may wait for them for ever.
     pub(super) fn tell_who_ends(
         &mut self,
         cx: &mut Cx<'_>,
@@ -180,7 +180,7 @@ impl Root {
         }
     }
 
-    /// Somebody sends a signal to processes, by job control. Whether it ends them is their affair.
+    /// A requester sends a signal to processes by job control. Whether it ends them depends on them.
     pub(super) fn note_signalled(
         &mut self,
         cx: &Cx<'_>,
@@ -195,7 +195,7 @@ impl Root {
         }
     }
 
-    /// Processes are to pause, or to go on. `by`: none if the user wants it.
+    /// Processes are paused or resumed. `by`: none if the user requested it.
     pub(super) fn note_paused(
         &mut self,
         cx: &Cx<'_>,
@@ -219,7 +219,7 @@ impl Root {
         }
     }
 
-    /// The reason for which a job ends, unless there is one already.
+    /// Records the reason for which a job ends, unless there already is one.
     fn note_reason(&mut self, cx: &Cx<'_>, nspace: &Nspace, verdict: JobVerdict) -> bool {
         let open = |job: &&mut RootJob| !job.journal.has_exited() && job.journal.verdict().is_none();
         let Some(job) = self.jobs.get_mut(nspace).filter(open) else { return false };
@@ -227,7 +227,7 @@ impl Root {
         true
     }
 
-    /// The job is to end, for this reason unless it had one already.
+    /// Ends the job, for this reason unless there already is one.
     pub(super) fn end_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, verdict: JobVerdict) {
         if !self.note_reason(cx, nspace, verdict) {
             return;
@@ -239,7 +239,7 @@ impl Root {
         cx.cast(to, Down::Control { nspace: nspace.clone(), ranks: None, action: TERMINATE });
     }
 
-    /// All processes of one daemon have ended.
+    /// All processes of the job at one daemon have ended.
     pub(super) fn on_node_exited(&mut self, cx: &mut Cx<'_>, from: NodeId, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         job.exited.insert(from);
@@ -262,7 +262,8 @@ impl Root {
         let concerned = |job: &&RootJob| job.desc.nodes.contains(node.0) && !job.journal.has_exited();
         let jobs: Vec<Arc<JobDesc>> =
             self.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
-        // Of hosts that never were one's, whoever starts them tells; of their own, jobs tell.
+        // Report a node only if it had joined (otherwise its starter reports it) and if no job's own report will mention it, or
+        // the DVM persists.
         if self.nodes.has_come(node) && (self.config.lasts || jobs.is_empty()) {
             let text = format!("node {name} (daemon {}) is lost: {why}", node.0);
             cx.report(Report::Note { nspace: None, text });
@@ -278,7 +279,7 @@ impl Root {
                 let verdict = JobVerdict::NodeLost { node: name.to_string(), why: why.to_owned() };
                 self.end_job(cx, &desc.nspace, verdict);
             }
-            // Nobody else may be left to contribute.
+            // The parts of this daemon may have been the last ones missing.
             cx.wait_for(OpId::Started(desc.nspace.clone()), desc.nodes.clone());
             cx.wait_for(OpId::Ended(desc.nspace.clone()), desc.nodes.clone());
         }
@@ -308,7 +309,7 @@ impl Root {
             Part::Ends(ends) => ends,
             _ => Box::default(),
         };
-        // Those of a short job have ended before that was told.
+        // In a short job, connections are reported only here, with the ends.
         let Reached { count, after } = ends.connected;
         self.journals.append(&mut job.journal, cx.now, What::Connected { count, after });
         self.journals.append(&mut job.journal, cx.now, What::Exited(ends));
@@ -321,7 +322,7 @@ impl Root {
         cx.cast(self.nodes.all(), Down::Forget { nspace: nspace.clone() });
     }
 
-    /// Ranks have failed while their job goes on: whatever waits for them need not.
+    /// Ranks have failed while their job goes on: releases whatever waits for them.
     fn go_on_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
         let is_dead = |asker: &Asker| asker.by.nspace == *nspace && dead.contains(asker.by.rank.0);
         self.dismiss(cx, Asked::is_of_askers, is_dead, Status::ERR_PROC_ABORTED);
@@ -330,7 +331,7 @@ impl Root {
         self.stop_without(cx, nspace, dead);
     }
 
-    /// Nothing of the job is left at this node, nor anywhere else.
+    /// Nothing of the job is left at any node.
     pub(super) fn on_forgotten(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
@@ -339,7 +340,7 @@ impl Root {
         self.restart_without(cx, nspace);
         self.end_operations_of(cx, nspace);
         self.end_pushes_of(cx, &ProcId::all(nspace));
-        // What came after the last process had ended, or has just been given up.
+        // Published after the last process had ended, or by requests that were just given up.
         self.withdraw_published(cx, nspace);
         self.cleanups.forget(nspace);
         self.collectives.forget(nspace);
@@ -347,13 +348,13 @@ impl Root {
         debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
     }
 
-    /// The user is told of the end.
+    /// Reports the end to the user.
     fn tell_end(&mut self, cx: &mut Cx<'_>, mut job: RootJob) {
         self.answer_spawn_of(cx, &mut job);
         self.refuse_pushes(cx, std::mem::take(&mut job.stdin));
         let desc = job.desc.clone();
         let nspace = &desc.nspace;
-        // A job that its parent was told had failed to start is nobody's job.
+        // A job that was reported to its parent as failed to start has no job to announce.
         let is_known = desc.parent.is_none() || job.journal.start_status().is_success();
         let concerned: Arc<[Nspace]> =
             self.relations.concerned_by(&self.jobs, nspace, &job.descent.first).into();
@@ -376,14 +377,14 @@ impl Root {
         self.stop_when_idle(cx);
     }
 
-    /// `by`: a tool or a process, if it was one.
+    /// `by`: the tool or process that requested it, if any.
     pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>, by: Option<&ProcId>) {
         self.shutting_down = true;
         self.refuse_waiting(cx, "the DVM ends");
         let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
         let verdict = match (self.config.lasts, by.cloned()) {
             (true, by) => JobVerdict::DvmStopped { by },
-            // Its job is its user's, too.
+            // A DVM for one job: the job is its user's, too.
             (false, None) => JobVerdict::Cancelled { signal: SIGTERM },
             (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM },
         };
@@ -405,7 +406,7 @@ impl Root {
 
     fn stop_when_idle(&mut self, cx: &mut Cx<'_>) {
         if self.shutting_down && self.jobs.is_empty() {
-            // It goes on until the last of its jobs has ended.
+            // Announced once, though the DVM stops only after its last job has ended.
             if !std::mem::replace(&mut self.told_session_end, true) {
                 self.tell_session(cx, Status::EVENT_SESSION_END);
             }
@@ -414,5 +415,5 @@ impl Root {
     }
 }
 
-/// What daemons are told when a job is to end.
+/// The control sent to daemons when a job is to end.
 const TERMINATE: Control = Control::Terminate { signal: SIGTERM };

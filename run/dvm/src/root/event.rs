@@ -1,9 +1,9 @@
-//! Events: which daemons hear of one that a process raised, and those that the runtime itself raises.
+//! Events: which daemons receive an event that a process raised, and the events that the runtime itself raises.
 //!
-//! An event that a process raises reaches every daemon in its range; their servers keep it for clients that register
-//! later. What the runtime announces (a process ended, a job ended, a stream ended) goes only where somebody has asked for
-//! just that: MPI libraries ask for all events that are not exempt from it, and abort when one comes. Ranks of jobs that
-//! have nothing to do with each other hear nothing of each other unless they ask by name.
+//! An event raised by a process reaches every daemon in its range; their servers keep it for clients that register later.
+//! Events of the runtime (a process ended, a job ended, a stream ended) go only to daemons with a client that registered for
+//! exactly that code: MPI libraries register for all codes and abort when an event arrives. Ranks of unrelated jobs do not
+//! receive each other's events unless they name the job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::root::journal::Moment;
 use crate::root::lifecycle;
 use crate::root::{Cx, Root};
 
-/// What a notification says that is acted upon here.
+/// Attributes of a notification that are evaluated here.
 pub(crate) const ATTRIBUTES: &[&str] = &[keys::EVENT_CUSTOM_RANGE];
 
-/// Which daemons have clients that registered for a code. Who registers for all is told of what the runtime
-/// announces only if it names the code as well.
+/// Which daemons have clients that registered for a code. A client that registers for all codes gets runtime events only if it
+/// names the code as well.
 #[derive(Debug, Default)]
 pub(super) struct Interests(BTreeMap<Status, Ranges>);
 
 impl Interests {
-    /// Those of the codes that nobody there had registered for.
+    /// Returns those of the codes that no client there had registered for.
     fn add(&mut self, node: NodeId, codes: &[Status]) -> Vec<Status> {
         let is_new = |code: &Status| {
             let nodes = self.0.entry(*code).or_default();
@@ -49,14 +49,14 @@ impl Interests {
         self.0.retain(|_, nodes| !nodes.is_empty());
     }
 
-    /// An event of the runtime's own, for those who registered for its code.
+    /// Raises an event of the runtime for clients that registered for its code.
     pub(super) fn raise(&self, cx: &mut Cx<'_>, event: Event, number: u64, concerned: Option<Arc<[Nspace]>>) {
         if let Some(to) = self.0.get(&event.code).cloned() {
             cx.cast(to, Down::Announce { event: Arc::new(event), number, concerned, ago: None });
         }
     }
 
-    /// A stream of a process is over, or what was in it is lost. Processes of any job may read it.
+    /// A stream of a process is over, or its remaining contents are lost. Processes of any job may read it.
     pub(super) fn tell_stream(
         &self,
         cx: &mut Cx<'_>,
@@ -65,10 +65,10 @@ impl Interests {
     ) {
         let info = vec![
             Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
-            // A number, because OpenPMIx's libraries cannot copy channels.
+            // A plain number, because OpenPMIx's libraries cannot copy channels.
             Info::new(CHANNEL, channel.0),
         ];
-        // In the name of its whole job: a source is not told, and this one may want to know.
+        // The source is the whole job: the source of an event is not notified, and this process may want the event.
         self.raise(cx, announcement(code, ProcId::all(&proc.nspace), info), number, None);
     }
 }
@@ -79,9 +79,9 @@ impl Root {
         self.replay(cx, node, codes, &new, info);
     }
 
-    /// Tells a daemon what happened to jobs before it wanted to hear of it: to those that the registration names, and, of codes that
-    /// are new, to those that concern its processes, and to all if it has tools. Its server knows who of them was there at the
-    /// time, and who has been told.
+    /// Sends a daemon the past events of jobs: of the jobs that the registration names, and, for codes that are new at the
+    /// daemon, of the jobs that concern its processes, or of all jobs if it has tools. Its server knows which clients existed
+    /// at the time and which have had the event.
     fn replay(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], new: &[Status], info: &[Info]) {
         if !codes.iter().any(|code| lifecycle::CODES.contains(code)) {
             return;
@@ -126,7 +126,7 @@ impl Root {
         }
     }
 
-    /// A process on `origin` has raised an event; its own server has told those there.
+    /// A process on `origin` has raised an event; its own server has already notified the clients there.
     pub(super) fn notify(&mut self, cx: &mut Cx<'_>, origin: NodeId, event: &Event) {
         match event.code {
             Status::READY_FOR_DEBUG => self.ready_for_debug(cx, event),
@@ -173,16 +173,16 @@ impl Root {
     }
 }
 
-/// Handlers of all events are spared it.
+/// Not delivered to handlers of all events.
 pub(super) fn announcement(code: Status, source: ProcId, mut info: Vec<Info>) -> Event {
     info.push(Info::new(keys::EVENT_NON_DEFAULT, true));
     Event { code, source, range: Range::SESSION, info }
 }
 
-/// Events that one registration is told, and how old they may be: as many as servers keep.
+/// How many past events one registration gets, and how old they may be: as many as servers keep.
 const MOST_REPLAYED: usize = 512;
 const LATEST: Duration = Duration::from_secs(120);
-/// Names the channel in an event.
+/// The key for the channel in an event.
 const CHANNEL: &str = "phalanx.iof.channel";
 
 /// A value as a text, for messages.

@@ -1,8 +1,8 @@
-//! Groups: what members contribute is collected, and the root gives the group its context id.
+//! Groups: collects what members contribute, and assigns context ids.
 //!
-//! Groups that grow while they form are assembled by the root alone, as no daemon knows whom to wait for: leaders say whom
-//! they bring, and either how many of them there are or, in a collective, who; the others only come. Such a group is there
-//! when all have come whom a leader has named. Who ends before it has come is waited for no longer: the group is given up.
+//! Groups that grow while they form are assembled by the root alone, as no daemon knows all members in advance: leaders name
+//! the members they bring, and either how many leaders there are or, in a collective, which; other members only arrive. Such a
+//! group is complete when all members that a leader named have arrived. It is given up if one of them ends before it arrives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::GROUP_INFO,
     keys::GROUP_INFO_ARRAY,
 ];
-/// What a destruct honours.
+/// Attributes that a destruct honours.
 pub(crate) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::GROUP_FT_COLLECTIVE];
 
 /// The operations of groups that grow, by the group's name.
@@ -45,15 +45,15 @@ impl Assemblies {
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     pub(super) name: String,
-    /// How many there are, once one of them has said so.
+    /// The number of leaders, once a leader has given it.
     leaders: Option<u64>,
-    /// Leaders who know each other have come together.
+    /// Set once leaders that know each other have met in a collective.
     met: Option<Met>,
-    /// Whether each of them leads.
+    /// The processes that have arrived, and whether each of them leads.
     came: BTreeMap<ProcId, bool>,
-    /// The leaders who have come, and whom they have named.
+    /// The leaders that have arrived, and the processes that they have named.
     members: BTreeSet<ProcId>,
-    /// Their daemons have been asked to tell when they end.
+    /// Processes for which their daemons were asked to report the end.
     watched: BTreeSet<ProcId>,
     info: Vec<Info>,
 }
@@ -65,7 +65,7 @@ struct Met {
 }
 
 impl Root {
-    /// `None`: those whom the members add are waited for.
+    /// `None`: the processes that the members add have yet to arrive.
     pub(super) fn form_group(
         &mut self,
         cx: &mut Cx<'_>,
@@ -83,7 +83,7 @@ impl Root {
         let entered = Members::of(&added, |nspace| self.desc(nspace)).and_then(|added| {
             let (number, assembly) = self.open_assembly(cx, name)?;
             match &assembly.met {
-                // It was sent once more, by another way.
+                // A repeat, sent again by another path.
                 Some(met) if met.meeting.op == meeting.op => return Ok(number),
                 Some(_) => return Err(Status::ERR_EXISTS),
                 None if assembly.leaders.is_some() => return Err(Status::ERR_BAD_PARAM),
@@ -100,13 +100,13 @@ impl Root {
         None
     }
 
-    /// Those who know each other have failed. Whom they would have added waits in vain.
+    /// A collective of leaders has failed, so the processes that they would have added fail with it.
     pub(super) fn give_up_group(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
         let number = self.assemblies.0.get(collective.id.as_deref().unwrap_or_default()).copied();
         number.into_iter().for_each(|number| self.end_assembly(cx, number, &Err(status)));
     }
 
-    /// The same if they have met, and wait for those whom they add.
+    /// The same for leaders that have met and wait for the processes that they add.
     pub(super) fn give_up_growing(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
         let number = self.assemblies.0.get(collective.id.as_deref().unwrap_or_default()).copied();
         let met = number.and_then(|number| self.assembly(number)?.met.as_ref());
@@ -115,7 +115,7 @@ impl Root {
         }
     }
 
-    /// The group is there: what all members are told of it.
+    /// The group has formed: what all members learn about it.
     fn describe(&mut self, name: &str, members: Vec<ProcId>, infos: Vec<Info>) -> GroupFormed {
         self.relations.form(&self.jobs, name, &members);
         let context_id = infos.is_set(keys::GROUP_ASSIGN_CONTEXT_ID).then(|| {
@@ -128,7 +128,7 @@ impl Root {
         GroupFormed { members, context_id, info }
     }
 
-    /// A leader or a follower has come.
+    /// A leader or a follower has arrived.
     pub(super) fn assemble(
         &mut self,
         cx: &mut Cx<'_>,
@@ -155,7 +155,7 @@ impl Root {
         self.grow(cx, number, info);
     }
 
-    /// Somebody has come, or leaders have met.
+    /// A process has arrived, or leaders have met.
     fn grow(&mut self, cx: &mut Cx<'_>, number: u64, info: &[Info]) {
         let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
         if let Some(seconds) = seconds {
@@ -164,7 +164,7 @@ impl Root {
         self.try_assembly(cx, number);
     }
 
-    /// How many leaders there are and whom this one has named; followers cannot tell.
+    /// The number of leaders and the processes that this leader names; followers name none.
     fn named_by(
         &self,
         from: &ProcId,
@@ -232,7 +232,7 @@ impl Root {
         self.watch_missing(cx, number);
     }
 
-    /// Of a member that ends without having come the root is told, however it ends.
+    /// Asks daemons to report members that end, however they end, without having arrived.
     fn watch_missing(&mut self, cx: &mut Cx<'_>, number: u64) {
         let Some(assembly) = self.assembly_mut(number) else { return };
         let unwatched: Vec<ProcId> =
@@ -245,7 +245,7 @@ impl Root {
         }
     }
 
-    /// These processes have ended. Where they are waited for, that is in vain, as in collectives.
+    /// These processes have ended. A group that waits for one of them fails, as collectives do.
     pub(super) fn assemblies_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let is_one = |proc: &ProcId| proc.nspace == *nspace && ranks.contains(proc.rank.0);
         let is_in_vain = |assembly: &Assembly| assembly.missing().any(is_one);
@@ -263,7 +263,7 @@ impl Root {
         }
     }
 
-    /// Everybody who has come is answered. Who was named by nobody is no member.
+    /// Answers every process that has arrived. One that no leader named is no member.
     pub(super) fn answer_group(
         &mut self,
         cx: &mut Cx<'_>,
@@ -314,7 +314,7 @@ impl Assembly {
         self.met.is_some() || self.leaders.is_some_and(|expected| leaders >= expected)
     }
 
-    /// Those who were named and have not come.
+    /// The processes that were named and have not arrived.
     pub(super) fn missing(&self) -> impl Iterator<Item = &ProcId> {
         let met = |member: &ProcId| self.met.as_ref().is_some_and(|met| met.procs.contains(member));
         self.members.iter().filter(move |member| !self.came.contains_key(*member) && !met(member))
@@ -336,7 +336,7 @@ impl Assembly {
     }
 }
 
-/// As a member has listed them; who is not listed comes behind.
+/// In the order that a member has listed; members not listed come last.
 fn in_order(mut members: Vec<ProcId>, order: Option<&Value>) -> Vec<ProcId> {
     let places: BTreeMap<ProcId, usize> = procs_in(order).zip(0..).collect();
     members.sort_by_key(|member| places.get(member).copied().unwrap_or(usize::MAX));

@@ -28,22 +28,22 @@ use crate::root::{Cx, Root};
 #[derive(Debug)]
 pub(super) struct RootJob {
     pub(super) desc: Arc<JobDesc>,
-    /// The operation of whoever has spawned it and is not answered yet.
+    /// The operation of its spawner, until that has been answered.
     pub(super) spawn: Option<u64>,
     pub(super) descent: Descent,
     /// Ranks that have failed while the job goes on.
     pub(super) dead: Ranges,
     /// Ranks that job control has ended.
     pub(super) killed: Ranges,
-    /// What its ranks have said of themselves.
+    /// What its ranks have registered for checkpoints.
     pub(super) abilities: Abilities,
-    /// How often each of its ranks was started again.
+    /// How often each rank was started again.
     pub(super) restarts: BTreeMap<u32, u32>,
-    /// Those that are being started again.
+    /// Ranks that are being started again.
     pub(super) restarting: Ranges,
-    /// Ranks that were told to pause, and not to go on.
+    /// Ranks that were paused and not resumed.
     paused: Ranges,
-    /// What has happened to it.
+    /// Its history.
     pub(super) journal: Journal,
     pub(super) limit: Option<Duration>,
     pub(super) separation: Separation,
@@ -51,24 +51,24 @@ pub(super) struct RootJob {
     pub(super) cache: Cache,
     /// The channels of each rank that have ended.
     pub(super) streams_over: BTreeMap<Rank, u16>,
-    /// What the request said of how output looks.
+    /// The directives of the request on the format of output.
     pub(super) style: Vec<Info>,
-    /// The operations of its stops for a debugger, in the order in which a process comes to them.
+    /// The operations of its stops for a debugger, in the order in which a process reaches them.
     pub(super) stops: Vec<u64>,
     /// Processes that have called init, by daemon.
     connected: BTreeMap<NodeId, Reached>,
-    /// The daemons whose processes have all ended, as far as they have said so.
+    /// The daemons that have reported the end of all their processes.
     pub(super) exited: BTreeSet<NodeId>,
-    /// The user knows that it ends.
+    /// The user was notified that the job is ending.
     pub(super) told_ending: bool,
-    /// What of its life its user wants to read.
+    /// The kinds of lifecycle lines that the request asks for.
     pub(super) logs: Vec<&'static str>,
-    /// Kinds of log messages that were shown.
+    /// Kinds of aggregated log messages that were already shown.
     pub(super) logged: BTreeSet<String>,
 }
 
 impl RootJob {
-    /// Something is done to these ranks.
+    /// Notes a control action on these ranks.
     pub(super) fn note_control(&mut self, ranks: &Ranges, control: Control) {
         match control {
             Control::Suspend => self.paused.add(ranks),
@@ -79,17 +79,17 @@ impl RootJob {
         }
     }
 
-    /// The next lives of these do not pause.
+    /// Ranks that are started again are not paused.
     pub(super) fn forget_pauses(&mut self, ranks: &Ranges) {
         ranks.iter().for_each(|rank| self.paused.remove(rank));
     }
 
-    /// Those that have failed while the job goes on, and are not started again.
+    /// Ranks that have failed while the job goes on, and are not being started again.
     pub(super) fn gone(&self) -> Ranges {
         self.dead.iter().filter(|rank| !self.restarting.contains(*rank)).collect()
     }
 
-    /// Whether all of its ranks pause that have not failed.
+    /// Whether all ranks that have not failed are paused.
     pub(super) fn is_paused(&self) -> bool {
         let mut still = self.paused.clone();
         still.add(&self.gone());
@@ -117,7 +117,8 @@ impl Root {
         }
     }
 
-    /// Maps the job and tells everybody. The error says what, why, and a hint. `request`: the user's, if it is one.
+    /// Maps the job and sends it to all daemons. The error states what failed, why, and a hint. `request`: the user's request,
+    /// if there is one.
     pub(super) fn launch(
         &mut self,
         cx: &mut Cx<'_>,
@@ -187,7 +188,7 @@ impl Root {
         Ok(nspace)
     }
 
-    /// Another part of a job's start or end has arrived: those of these daemons are here.
+    /// More parts of a job's start have arrived; `arrived` are the daemons that have sent theirs.
     pub(super) fn gather_advanced(&mut self, cx: &mut Cx<'_>, op: &OpId, arrived: &Ranges) {
         let OpId::Started(nspace) = op else { return };
         let Some(job) = self.jobs.get_mut(nspace) else { return };
@@ -223,7 +224,7 @@ impl Root {
         pids.sort_unstable();
         let (done, of) = (pids.len() as u32, job.desc.size);
         let whole = done == of;
-        // What failed may still be on its way.
+        // The report of the failure may still be on its way.
         let told = !failed || job.journal.verdict().is_some();
         if done > 0 {
             self.job_began(cx, nspace);

@@ -1,5 +1,5 @@
-//! What the processes of a job were waiting for when its end was decided. The daemons look before they end anything, and tell it
-//! in sets of ranks; the journal keeps it for the exit report.
+//! What the processes of a job were waiting for when its end was decided. The daemons look before they end anything, and report
+//! it in sets of ranks; the journal keeps it for the exit report.
 
 use phalanx_wire::Nspace;
 
@@ -8,7 +8,7 @@ use crate::root::journal::What;
 use crate::root::operations::Asked;
 use crate::root::{Cx, Root};
 
-/// A look that daemons have been told to take. Nobody waits for it.
+/// A look that daemons were asked to take. No request waits for it.
 #[derive(Debug)]
 pub(super) struct LastLook {
     pub(super) nspace: Nspace,
@@ -16,7 +16,7 @@ pub(super) struct LastLook {
 }
 
 impl LastLook {
-    /// What the daemons have seen, but for those that were lost.
+    /// Takes in what the daemons have seen, except those that were lost.
     pub(super) fn told(&mut self, part: Part) {
         if let Part::Found(found) = part {
             self.stuck = found.stuck;
@@ -25,7 +25,7 @@ impl LastLook {
 }
 
 impl Root {
-    /// To be called before the daemons are told to end the job: messages keep their order.
+    /// Must be called before the daemons are asked to end the job: messages keep their order.
     pub(super) fn look_a_last_time(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace).filter(|job| job.journal.has_started()) else { return };
         let daemons = job.desc.nodes.clone();
@@ -34,7 +34,7 @@ impl Root {
         self.give_task(cx, number, daemons, Task::Survey(Subject::Stuck { nspace: nspace.clone() }));
     }
 
-    /// The job is over, whatever its daemons may still tell.
+    /// The job is over: drops its look, even if daemons have yet to report.
     pub(super) fn end_last_look_of(&mut self, nspace: &Nspace) {
         let is_of_job = |asked: &Asked| matches!(asked, Asked::LastLook(look) if look.nspace == *nspace);
         for number in self.operations.numbers(|one| is_of_job(&one.asked)) {

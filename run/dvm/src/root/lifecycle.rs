@@ -1,5 +1,5 @@
-//! What is told of the life of jobs: as events (the standard's *Tracking the job lifecycle*), and as lines for the user where
-//! the request asks for those.
+//! Reports on the life of jobs: as events (the standard's *Tracking the job lifecycle*), and as lines for the user where the
+//! request asks for them.
 //!
 //! A job's start is told when the first of its processes runs, that its launch is complete when all do, its end when nothing is
 //! left of it. Each says when it happened.
@@ -20,7 +20,7 @@ use crate::root::journal::{Entry, Journal, Moment, What};
 use crate::root::query::{about_tool, about_verdict, names};
 use crate::root::{Cx, Root};
 
-/// What a request can say of it.
+/// The directives of a request about it.
 pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::NOTIFY_COMPLETION,
     keys::NOTIFY_JOB_EVENTS,
@@ -32,7 +32,7 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::LOG_PROC_ABNORMAL_TERMINATION,
 ];
 
-/// All codes of such events: what the journals tell those who come late.
+/// All codes of such events: those that journals replay for late registrations.
 pub(super) const CODES: [Status; 6] = [
     Status::EVENT_JOB_START,
     Status::LAUNCH_COMPLETE,
@@ -42,7 +42,7 @@ pub(super) const CODES: [Status; 6] = [
     Status::EVENT_JOB_END,
 ];
 
-/// Which entry of a journal an event tells, and when that happened.
+/// The number of a journal entry that an event announces, and when it happened.
 #[derive(Clone, Copy)]
 pub(super) struct Stamp {
     pub(super) number: u64,
@@ -50,7 +50,7 @@ pub(super) struct Stamp {
     seconds: u64,
 }
 
-/// Which ends of processes a request wants to be told as they happen.
+/// Which ends of processes a request wants reported as they happen.
 pub(super) fn told_ends(info: &[Info]) -> ToldEnds {
     let wants = |keys: [&str; 2]| keys.iter().any(|key| info.is_set(key));
     if wants([keys::NOTIFY_PROC_TERMINATION, keys::LOG_PROC_TERMINATION]) {
@@ -63,7 +63,7 @@ pub(super) fn told_ends(info: &[Info]) -> ToldEnds {
 }
 
 impl What {
-    /// The events that tell it; none if only the journal has it.
+    /// The codes of the events that announce it; none if it is only in the journal.
     pub(super) fn event_codes(&self) -> &'static [Status] {
         match self {
             What::Began { .. } => &[Status::EVENT_JOB_START],
@@ -162,7 +162,7 @@ impl Root {
         self.interests.raise(cx, event, stamp.number, None);
     }
 
-    /// A process has ended well, of a job whose user wants to be told.
+    /// A process has ended well, in a job with a request for such reports.
     pub(super) fn on_proc_left(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
         let nspace = &end.proc.nspace;
         self.job_began(cx, nspace);
@@ -176,7 +176,7 @@ impl Root {
         self.log_end_of_proc(cx, end);
     }
 
-    /// A line for the user, if the request wants one.
+    /// Prints a line for the user, if the request asks for it.
     pub(super) fn log_end_of_proc(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
         let how = match end.status {
             Some(ExitStatus::Code(0)) if end.lost_connection => "without finalizing".to_owned(),
@@ -191,7 +191,7 @@ impl Root {
         self.log_for(cx, &end.proc.nspace, wanted, &text);
     }
 
-    /// A line for the user of a job whose request asks for one of these.
+    /// Prints a line for the user of a job, if its request asks for one of `wanted`.
     pub(super) fn log_for(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, wanted: &[&str], text: &str) {
         let Some(job) = self.jobs.get(nspace) else { return };
         if wanted.iter().any(|key| job.logs.contains(key)) {
@@ -199,7 +199,7 @@ impl Root {
         }
     }
 
-    /// The events that tell a moment of an entry of a journal.
+    /// The events that announce a moment of a journal entry.
     pub(super) fn events_of<'a>(
         &'a self,
         journal: &'a Journal,
@@ -241,7 +241,7 @@ impl Root {
     }
 }
 
-/// It has said hello to its server and not goodbye, and nothing else was wrong.
+/// It has connected to its server and left without finalize, and nothing else was wrong.
 fn is_without_sync(end: &ProcEnd) -> bool {
     end.lost_connection && end.status.is_some_and(ExitStatus::is_success)
 }
@@ -257,7 +257,7 @@ fn end_events(end: &ProcEnd, stamp: Stamp) -> impl Iterator<Item = Event> + use<
     codes.map(move |code| announcement(code, proc.clone(), info.clone()))
 }
 
-/// How these have ended nobody knows.
+/// How these processes have ended is unknown.
 fn lost_events<'a>(nspace: &'a Nspace, ranks: &'a Ranges, stamp: Stamp) -> impl Iterator<Item = Event> + 'a {
     ranks.iter().map(move |rank| {
         let proc = ProcId::new(nspace, Rank(rank));
@@ -266,7 +266,7 @@ fn lost_events<'a>(nspace: &'a Nspace, ranks: &'a Ranges, stamp: Stamp) -> impl 
     })
 }
 
-/// In the name of the whole job: a source is not told, and the rank may want to know.
+/// The source is the whole job: the source of an event is not notified, and the rank may want the event.
 fn restart_events<'a>(
     nspace: &'a Nspace,
     ranks: &'a Ranges,
@@ -312,7 +312,7 @@ pub(super) fn about_waited(waited: &Waited) -> Info {
     Info::new(names::WAITED, DataArray::of_infos(about))
 }
 
-/// What each of them says.
+/// The attributes that all of these events have.
 fn about(proc: &ProcId, stamp: Stamp) -> Vec<Info> {
     vec![
         Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
@@ -324,5 +324,5 @@ fn about(proc: &ProcId, stamp: Stamp) -> Vec<Info> {
 
 /// Session numbers are for hosts with several sessions; a DVM is one.
 pub(super) const SESSION: u32 = 0;
-/// What an event says to people: programs that abort say as much as they like.
+/// The longest text in an event: programs may abort with messages of any length.
 const LONGEST_TEXT: usize = 4096;

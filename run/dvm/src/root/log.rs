@@ -1,5 +1,5 @@
-//! Log requests of processes. What goes to a terminal reaches whoever reads the output of the process (`iof/logged.rs`); channels that we do
-//! not have are refused.
+//! Log requests of processes. Text for a terminal goes to the readers of the process's output (`iof/logged.rs`); other channels
+//! are refused.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use phalanx_wire::{Info, InfoList, Value};
 use crate::root::event::as_text;
 use crate::root::{Cx, Root};
 
-/// The channels that there are, and the directives that are carried out.
+/// The channels that exist, and the directives that are carried out.
 pub(crate) const ATTRIBUTES: &[&str] =
     &[keys::LOG_STDERR, keys::LOG_STDOUT, keys::LOG_ONCE, keys::LOG_AGG, keys::LOG_KEY, keys::LOG_VAL];
 
 impl Root {
-    /// Shows what a process logs, and says what became of it.
+    /// Shows what a process logs, and returns the result.
     pub(super) fn log(&mut self, cx: &mut Cx<'_>, request: &LogRequest) -> Status {
         let (from, data, directives) = (&request.from, &request.data, &request.directives);
         let job = self.jobs.get_mut(&from.nspace);
@@ -47,7 +47,7 @@ impl Root {
     }
 }
 
-/// Messages that are to be aggregated are shown once per kind: Open MPI 5 logs its help texts from every process.
+/// Aggregated messages are shown once per kind: Open MPI 5 logs its help texts from every process.
 fn is_repetition(kinds: &mut BTreeSet<String>, directives: &[Info]) -> bool {
     let part = |key| directives.find(key).and_then(Value::as_str).unwrap_or_default();
     let kind = format!("{} {}", part(keys::LOG_KEY), part(keys::LOG_VAL));
@@ -58,5 +58,5 @@ fn is_repetition(kinds: &mut BTreeSet<String>, directives: &[Info]) -> bool {
     !kinds.insert(kind)
 }
 
-/// Kinds of messages that are remembered per job.
+/// The most kinds of messages that are remembered per job.
 const MOST_KINDS: usize = 1024;

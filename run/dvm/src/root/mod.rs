@@ -1,8 +1,8 @@
-//! What is decided once for the whole DVM: jobs and where they run, who is told what, who reads whose output, what is
-//! published, which groups there are.
+//! State and decisions that exist once for the whole DVM: jobs and their placement, recipients of events, readers of output,
+//! published data and groups.
 //!
-//! A [`Root`] exists at node 0 only. It knows daemons by their numbers and processes by their names; trees, links and
-//! descriptors it does not know. All that happens comes in as [`ToRoot`], all that is to be done goes out as [`FromRoot`].
+//! A [`Root`] exists at node 0 only. It knows daemons by number and processes by name, but neither the tree nor links nor
+//! descriptors. Its input is [`ToRoot`], its output [`FromRoot`].
 
 mod answer;
 mod checkpoint;
@@ -76,7 +76,7 @@ use requests::Answered;
 use timer::Timer;
 use tool::Tools;
 
-/// What each function honours. Which data collectives collect, and how long is waited, the servers see to.
+/// The attributes that each function honours. The servers handle data collection of collectives and their timeouts.
 pub(crate) const FUNCTIONS: &[Honoured] = &[
     (functions::CONNECT, &[]),
     (functions::DISCONNECT, &[]),
@@ -118,7 +118,7 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
 #[derive(Debug)]
 pub(crate) struct Root {
     config: NodeConfig,
-    /// What is honoured of which function, in the whole runtime.
+    /// The attributes that each function honours, in the whole runtime.
     functions: &'static [Honoured],
     nodes: Nodes,
     jobs: Jobs,
@@ -133,31 +133,31 @@ pub(crate) struct Root {
     answers: Answers,
     operations: Operations,
     cleanups: Cleanups,
-    /// Requests of job control that have a name.
+    /// Named requests of job control.
     answered: Answered,
     tools: Tools,
     readers: Readers,
-    /// Of jobs that have ended; that of a job that runs is with it.
+    /// Journals of ended jobs; the journal of a running job is in its `RootJob`.
     journals: Journals,
     timers: Timers<Timer>,
-    /// Directives that the user was told of, because nobody honours them.
+    /// Directives that the user was warned about because nothing honours them.
     unsupported: BTreeSet<(Nspace, String)>,
-    /// Jobs that have ended everywhere. What was said before comes first.
+    /// Jobs that have ended everywhere. Handled after everything that arrived before.
     ended: VecDeque<(Nspace, Part)>,
     shutting_down: bool,
     told_session_end: bool,
 }
 
-/// What has happened, or is wanted.
+/// An event or a request.
 #[derive(Debug)]
 pub(crate) enum ToRoot {
-    /// The first that it is told.
+    /// Always the first input.
     Begin,
     /// These daemons have come up.
     Reports(Vec<(NodeId, NodeReport)>),
-    /// There will be no DVM as it was asked for.
+    /// The DVM cannot come up as requested.
     BootHopeless,
-    /// The same, and why.
+    /// The same, with the reason.
     BootFailed {
         error: String,
     },
@@ -165,7 +165,7 @@ pub(crate) enum ToRoot {
         request: u64,
         job: Box<JobRequest>,
     },
-    /// Jobs that wait for the DVM are not wanted any more.
+    /// Refuse the jobs that wait for the DVM to come up.
     Withdraw {
         why: String,
     },
@@ -174,7 +174,7 @@ pub(crate) enum ToRoot {
         action: Control,
     },
     Shutdown,
-    /// The user has taken so much more output.
+    /// The user has taken `bytes` more of the output.
     OutputTaken {
         bytes: usize,
     },
@@ -185,31 +185,31 @@ pub(crate) enum ToRoot {
     StdinEnd {
         nspace: Nspace,
     },
-    /// What a daemon says.
+    /// A message from a daemon.
     Post {
         origin: NodeId,
         up: Arc<Up>,
     },
-    /// Another part of an operation has arrived, but not all: those of these daemons.
+    /// More parts of an operation have arrived, but not all; `arrived` are the daemons that have sent theirs.
     Advanced {
         op: Arc<OpId>,
         arrived: Ranges,
     },
-    /// Everybody's part is here, but for the daemons that were lost before they had sent theirs.
+    /// All parts are here, except those of daemons that were lost before they sent theirs.
     Gathered {
         op: Arc<OpId>,
         among: Ranges,
         missing: Ranges,
         part: Part,
     },
-    /// Something that a process has written. Answered by [`FromRoot::Taken`] when it is done with.
+    /// Output of a process. Answered by [`FromRoot::Taken`] when the root has finished with it.
     Output {
         landing: Landing,
         piece: OutputPiece,
     },
     /// The tree goes on without this daemon.
     Without(NodeId),
-    /// Everybody is being told that the daemon is lost.
+    /// The other daemons are being notified that this one is lost.
     Lost {
         node: NodeId,
         why: String,
@@ -219,16 +219,16 @@ pub(crate) enum ToRoot {
     Tick,
 }
 
-/// What is to be done, in order.
+/// An action to take; actions are carried out in order.
 #[derive(Debug)]
 pub(crate) enum FromRoot {
     Cast(Ranges, Down),
-    /// Wait for the parts of these daemons, even if nobody is left to bring the operation up.
+    /// Wait for the parts of these daemons, even if none is left to create the operation by sending its part.
     Await(OpId, Ranges),
     Taken(Landing),
-    /// This will be held for long: others may use its link meanwhile.
+    /// This output will be held for long: its link may be used for other output meanwhile.
     Lend(Landing),
-    /// The daemons are to hear what was taken, soon or at once.
+    /// Report to the daemons what was taken, soon or at once.
     TellTaken {
         at_once: bool,
     },
@@ -239,19 +239,19 @@ pub(crate) enum FromRoot {
     },
 }
 
-/// One turn: when it is, and what is to be done.
+/// One turn: the current time and the outbox.
 struct Cx<'a> {
     now: Time,
     out: &'a mut VecDeque<FromRoot>,
 }
 
 impl Cx<'_> {
-    /// Tells the daemons in `to`.
+    /// Sends `body` to the daemons in `to`.
     fn cast(&mut self, to: Ranges, body: Down) {
         self.out.push_back(FromRoot::Cast(to, body));
     }
 
-    /// Asks the overlay to bring an operation to its end when the parts of all living `among` are here.
+    /// Asks the overlay to complete an operation once the parts of all living daemons in `among` are here.
     fn wait_for(&mut self, op: OpId, among: Ranges) {
         self.out.push_back(FromRoot::Await(op, among));
     }
@@ -322,7 +322,7 @@ impl Root {
             }
             ToRoot::Forgotten(nspace) => self.on_forgotten(cx, &nspace),
             ToRoot::Tick => {
-                // One at a time: what each leads to comes before the next.
+                // One at a time: the consequences of each timer come before the next timer.
                 if let Some(timer) = self.timers.pop_due(now) {
                     self.on_timer(cx, timer);
                 }
@@ -331,20 +331,20 @@ impl Root {
         self.answers.give_dropped(cx);
     }
 
-    /// Does one thing that was put off until everything else has arrived. `false`: there is none.
+    /// Handles one job end that was put off until everything else had arrived. `false`: there is none.
     pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromRoot>) -> bool {
         let Some((nspace, part)) = self.ended.pop_front() else { return false };
         self.job_ended(&mut Cx { now, out }, &nspace, part);
         true
     }
 
-    /// Adds to the journal of a job what has just happened to it. Its number.
+    /// Appends an entry to the journal of a job and returns the entry's number.
     fn append(&mut self, cx: &Cx<'_>, nspace: &Nspace, what: What) -> Option<u64> {
         let job = self.jobs.get_mut(nspace)?;
         Some(self.journals.append(&mut job.journal, cx.now, what))
     }
 
-    /// What a daemon says.
+    /// A message from a daemon.
     fn on_up(&mut self, cx: &mut Cx<'_>, origin: NodeId, body: &Up) {
         match body {
             Up::Topology { signature, encoded } => self.on_topology(cx, origin, signature, encoded),
@@ -390,7 +390,8 @@ impl Root {
             HostOp::Spawn(asked) => self.spawn(cx, answer, &asked.from, &asked.job, &asked.apps),
             HostOp::RegisterEvents(EventsRequest { codes, info }) => {
                 let node = answer.origin();
-                // What happened before goes first, and its server tells it behind the answer, together with what that has kept.
+                // Past events are cast before the answer; the server delivers them after the answer, together with those that
+                // it has kept.
                 self.register_events(cx, node, codes, info);
                 answer.done(cx, Status::SUCCESS);
             }
@@ -421,7 +422,7 @@ impl Root {
         }
     }
 
-    /// What a client has said to the host in these words.
+    /// A client's request that its server passed on unchanged.
     fn on_request(&mut self, cx: &mut Cx<'_>, answer: Answer, asked: &Asked<HostRequest>) {
         let from = &asked.from;
         match &asked.request {
@@ -442,7 +443,7 @@ impl Root {
         }
     }
 
-    /// What is waited for here.
+    /// What is waiting here.
     pub(crate) fn explain(&self) -> Vec<Waiting> {
         let mut waiting = self.explain_operations();
         waiting.extend(self.explain_readers());
@@ -450,10 +451,10 @@ impl Root {
         waiting
     }
 
-    /// The tables that hold something of this job, which is nothing once it is over.
+    /// The tables that still hold something of this job; none must once the job is over.
     ///
-    /// Not counted are the journals, which are bounded, and what others have: publications that outlive their job, pulls of a server
-    /// (which stops those of a process that leaves), what the job has written and its spawner has not read.
+    /// Not counted: journals, which are bounded; publications that outlive their job; pulls of a server (which stops those of a
+    /// process that leaves); output of the job that its spawner has not read.
     fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
         let tables = [
             ("jobs", self.jobs.contains_key(nspace)),
@@ -470,7 +471,7 @@ impl Root {
     }
 }
 
-/// How many processes an explanation names: as many as people read.
+/// How many processes an explanation names: as many as a person reads.
 const ENOUGH: usize = 100;
 
 #[cfg(test)]

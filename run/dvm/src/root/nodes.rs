@@ -1,8 +1,8 @@
-//! The nodes of this DVM, and how they come up: every daemon reports who it is, and what its node looks like if nobody has
-//! sent the like.
+//! The nodes of this DVM, and how they come up: every daemon reports its identity, and its node's topology unless another node
+//! has already sent an equal one.
 //!
-//! Jobs are accepted when all daemons are there and each kind of topology has been sent once; then everybody learns the
-//! table of nodes.
+//! Jobs are accepted once all daemons have reported and each kind of topology has been sent; then every daemon gets the table
+//! of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::report::Report;
 #[derive(Debug)]
 pub(super) struct Nodes {
     size: u32,
-    /// Those from 1 on.
+    /// The names of the nodes from 1 on.
     called: Vec<Arc<str>>,
     are_up: bool,
-    /// They will not all be there: nothing is begun.
+    /// Some will not come up: no job is begun.
     is_hopeless: bool,
-    /// Why they will not be.
+    /// Why some will not come up.
     failure: Option<String>,
     reports: BTreeMap<NodeId, NodeReport>,
     topologies: BTreeMap<Arc<str>, Arc<Topology>>,
-    /// Who was asked for which kind of topology, and when.
+    /// The node that was asked for each kind of topology, and when.
     asked: BTreeMap<Arc<str>, (NodeId, Time)>,
     lost: BTreeSet<NodeId>,
     /// Jobs that wait for the DVM, and since when.
@@ -40,7 +40,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// `here`: what this node looks like. `called`: what the others were called by the user.
+    /// `here`: the topology of this node. `called`: the names that the user gave the others.
     pub(super) fn new(size: u32, here: &Arc<Topology>, called: &[Arc<str>]) -> Nodes {
         Nodes {
             size,
@@ -72,7 +72,7 @@ impl Nodes {
         node.is_some_and(|node| self.is_lost(node) && !self.reports.contains_key(&node))
     }
 
-    /// Whether a host of this name was there, and no other of this name is.
+    /// Whether all nodes of this name, of which there is at least one, are lost.
     pub(super) fn has_lost(&self, name: &str) -> bool {
         let named = || {
             let of = |node: &NodeId| self.called.get(node.0.checked_sub(1)? as usize);
@@ -84,7 +84,7 @@ impl Nodes {
         named().next().is_some() && named().all(|(node, _)| self.is_lost(*node))
     }
 
-    /// All of them, those that were lost included.
+    /// All nodes, including those that were lost.
     pub(super) fn all(&self) -> Ranges {
         Ranges::first(self.size)
     }
@@ -93,37 +93,37 @@ impl Nodes {
         self.lost.contains(&node)
     }
 
-    /// The name of a node; what the user calls it, if it has never come up.
+    /// The name of a node; the user's name for it if it has never come up.
     pub(super) fn name(&self, node: NodeId) -> Arc<str> {
         let called = || self.called.get(node.0.checked_sub(1)? as usize).cloned();
         let reported = self.reports.get(&node).map(|report| report.hostname.clone());
         reported.or_else(called).unwrap_or_default()
     }
 
-    /// The living nodes of which all is known.
+    /// The living nodes with a known topology.
     pub(super) fn living(&self) -> impl Iterator<Item = NodeId> {
         let living =
             self.reports.keys().filter(|node| !self.is_lost(**node) && self.look_of(**node).is_some());
         living.copied()
     }
 
-    /// What a node has told of itself, and what it looks like.
+    /// The report and topology of a node.
     pub(super) fn look_of(&self, node: NodeId) -> Option<(&NodeReport, &Arc<Topology>)> {
         let report = self.reports.get(&node)?;
         Some((report, self.topologies.get(&report.signature)?))
     }
 
-    /// Whether it is or was one of those that are up.
+    /// Whether the node was up when the DVM came up, even if it is lost now.
     pub(super) fn has_come(&self, node: NodeId) -> bool {
         self.are_up && self.reports.contains_key(&node)
     }
 
-    /// Why they will not all be there.
+    /// Why the DVM cannot come up.
     pub(super) fn failure(&self) -> Option<String> {
         self.failure.clone()
     }
 
-    /// The root, and those that have come up so far.
+    /// The root, and the nodes that have come up so far.
     pub(super) fn present(&self) -> Ranges {
         let mut present: Ranges =
             self.reports.keys().filter(|node| !self.is_lost(**node)).map(|node| node.0).collect();
@@ -131,18 +131,18 @@ impl Nodes {
         present
     }
 
-    /// Those who were asked what their nodes look like and have not said it.
+    /// The nodes that were asked for their topology and have not sent it.
     fn silent(&self) -> impl Iterator<Item = (NodeId, Time)> {
         self.asked.iter().filter(|(kind, _)| !self.topologies.contains_key(*kind)).map(|(_, asked)| *asked)
     }
 
-    /// Those of whom nothing was heard yet.
+    /// The nodes that have not reported yet.
     fn absent(&self) -> Ranges {
         let is_absent = |node: &NodeId| !self.reports.contains_key(node) && !self.is_lost(*node);
         (0..self.size).map(NodeId).filter(is_absent).map(|node| node.0).collect()
     }
 
-    /// One node of each kind that nobody has described and nobody was asked for.
+    /// One node of each kind of topology that is neither known nor requested.
     fn next_to_ask(&mut self, now: Time) -> Ranges {
         let mut ask = Ranges::new();
         for (node, report) in &self.reports {
@@ -155,7 +155,7 @@ impl Nodes {
         ask
     }
 
-    /// Whether all is known of all that live.
+    /// Whether all living nodes have reported and their topologies are known.
     fn are_known(&self) -> bool {
         let has_topology = |report: &NodeReport| self.topologies.contains_key(&report.signature);
         self.reports.len() + self.lost.len() >= self.size as usize && self.reports.values().all(has_topology)
@@ -163,13 +163,13 @@ impl Nodes {
 }
 
 impl Root {
-    /// At the very first turn.
+    /// Handles the very first turn.
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>) {
         self.timers.set(cx.now.after(self.config.limits.boot), Timer::Boot);
     }
 
     pub(super) fn on_reports(&mut self, cx: &mut Cx<'_>, reports: Vec<(NodeId, NodeReport)>) {
-        // What one has said that was given up meanwhile counts no more.
+        // Ignores reports from nodes that were given up meanwhile.
         let living = reports.into_iter().filter(|(node, _)| !self.nodes.lost.contains(node));
         self.nodes.reports.extend(living);
         self.try_boot(cx);
@@ -188,7 +188,7 @@ impl Root {
         self.try_boot(cx);
     }
 
-    /// The DVM is without this node from now on.
+    /// The DVM goes on without this node.
     pub(super) fn boot_without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
         self.nodes.lost.insert(lost);
         if !self.nodes.are_up {
@@ -198,7 +198,7 @@ impl Root {
         }
     }
 
-    /// One of the daemons will not come up, and without it the DVM is not wanted. Why is told when more is known.
+    /// One of the daemons will not come up, and the DVM is not wanted without it. The reason is reported once more is known.
     pub(super) fn on_boot_hopeless(&mut self) {
         self.nodes.is_hopeless = true;
     }
@@ -259,7 +259,7 @@ impl Root {
         self.nodes.failure = Some(error);
     }
 
-    /// Jobs that wait for the DVM will not run.
+    /// Refuses the jobs that wait for the DVM.
     pub(super) fn refuse_waiting(&mut self, cx: &mut Cx<'_>, error: &str) {
         for (_, request, _) in std::mem::take(&mut self.nodes.waiting) {
             cx.report(Report::Refused { request, error: error.to_owned() });
@@ -271,7 +271,7 @@ impl Root {
         self.nodes.failure.is_some()
     }
 
-    /// Who has come up but for what its node looks like.
+    /// The nodes that have come up but have not sent the topology that they were asked for.
     pub(super) fn explain_topologies(&self) -> impl Iterator<Item = Waiting> {
         self.nodes.silent().map(|(node, since)| Waiting {
             operation: "start".into(),

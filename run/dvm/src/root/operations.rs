@@ -1,5 +1,5 @@
-//! The table of what somebody has asked for and that is not done at once: who has asked, since when, until when, what
-//! daemons have still to do, what came out so far, and the right to answer.
+//! The table of requests that cannot be answered at once: the requesters, start and deadline, the daemons' outstanding tasks,
+//! the results so far, and the right to answer.
 //!
 //! Verbs differ in what they have daemons do, in what comes back, and in what the reply says ([`Asked`]; each verb's file has its
 //! own part). Deadlines, lost daemons, jobs that end meanwhile and explanations are the same for all, and are here.
@@ -36,18 +36,18 @@ use crate::root::{Cx, ENOUGH, Root};
 pub(super) struct Operations {
     last: u64,
     open: BTreeMap<u64, Operation>,
-    /// How many of each verb are open.
+    /// How many operations of each verb are open.
     counts: BTreeMap<&'static str, usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) asked: Asked,
-    /// All who have asked for the same, or take part. Nobody is answered when a stop for a debugger is over.
+    /// All requesters of the same thing, or all participants. A stop for a debugger has none.
     pub(super) askers: Vec<Asker>,
     since: Time,
     until: Option<Time>,
-    /// What daemons have still to do.
+    /// Outstanding tasks of daemons.
     tasks: BTreeMap<u32, TaskId>,
     last_task: u32,
 }
@@ -62,11 +62,11 @@ impl Operation {
     }
 }
 
-/// Somebody who waits.
+/// A requester that waits for an answer.
 #[derive(Debug)]
 pub(super) struct Asker {
     pub(super) by: ProcId,
-    /// What the asker calls the request.
+    /// The requester's name for the request.
     pub(super) id: Option<Text>,
     pub(super) answer: Answer,
 }
@@ -77,7 +77,7 @@ impl Asker {
     }
 }
 
-/// What was asked for, and what is known of it so far.
+/// The request, and the results so far.
 #[derive(Debug)]
 pub(super) enum Asked {
     Control(Controlling),
@@ -86,14 +86,14 @@ pub(super) enum Asked {
     Provision(Provisioning),
     Query(Question),
     Spawn(Spawning),
-    /// A spawn, when the daemons are up.
+    /// A spawn that waits for the daemons to come up.
     Postponed(Box<JobRequest>),
     Lookup(Lookup),
     /// Ranks are to wait for a debugger.
     Stop(Stop),
     /// A group that grows while it forms.
     Group(Assembly),
-    /// A job is about to be ended.
+    /// What processes wait for, as the end of their job has been decided.
     LastLook(LastLook),
 }
 
@@ -113,12 +113,13 @@ impl Asked {
         }
     }
 
-    /// Whether each asker waits for himself. A group is one for all who take part, and nobody waits for a stop or a last look.
+    /// Whether each requester waits for itself. A group is one operation for all participants; nothing waits for a stop or a
+    /// last look.
     pub(super) fn is_of_askers(&self) -> bool {
         !matches!(self, Asked::Stop(_) | Asked::Group(_) | Asked::LastLook(_))
     }
 
-    /// The reply to an asker for whom it is over before it is done.
+    /// The reply to a requester if its operation ends early.
     fn failure(&self, status: Status) -> HostReply {
         match self {
             Asked::Control(_) | Asked::Checkpoint(_) | Asked::Restart(_) => {
@@ -133,7 +134,7 @@ impl Asked {
         }
     }
 
-    /// Of job control: whom it is about.
+    /// The targets of a request of job control.
     pub(super) fn targets(&self) -> Option<&Targets> {
         match self {
             Asked::Control(control) => Some(&control.targets),
@@ -143,7 +144,7 @@ impl Asked {
         }
     }
 
-    /// Operations of this kind that may be open at one time.
+    /// The most operations of this kind that may be open at one time.
     fn most(&self) -> usize {
         match self {
             Asked::Lookup(_) => 1 << 16,
@@ -154,7 +155,7 @@ impl Asked {
             | Asked::Query(_)
             | Asked::Postponed(_) => 1 << 10,
             Asked::Group(_) => 1 << 12,
-            // Each is of a job that was placed.
+            // Bounded by the number of jobs that were placed.
             Asked::Spawn(_) | Asked::Stop(_) | Asked::LastLook(_) => usize::MAX,
         }
     }
@@ -175,7 +176,7 @@ impl Asked {
 }
 
 impl Operations {
-    /// Whether any is about this job, or was asked for by one of its processes.
+    /// Whether any operation concerns this job, or was requested by one of its processes.
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
         self.open.values().any(|one| {
             one.asked.concerns(nspace) || one.askers.iter().any(|asker| asker.by.nspace == *nspace)
@@ -198,7 +199,7 @@ impl Operations {
         self.open.iter_mut().map(|(number, operation)| (*number, operation))
     }
 
-    /// Those of whom this is true.
+    /// The numbers of the chosen operations.
     pub(super) fn numbers(&self, chosen: impl Fn(&Operation) -> bool) -> Vec<u64> {
         self.open.iter().filter(|(_, one)| chosen(one)).map(|(number, _)| *number).collect()
     }
@@ -213,7 +214,8 @@ impl Operations {
 }
 
 impl Root {
-    /// Enters what cannot be answered at once. `None`: too many wait already, and whoever has asked is told so.
+    /// Enters a request that cannot be answered at once. `None`: too many are waiting; the requester has been answered with an
+    /// error.
     pub(super) fn begin_operation(
         &mut self,
         cx: &mut Cx<'_>,
@@ -239,7 +241,7 @@ impl Root {
         Some(number)
     }
 
-    /// The earliest time limit of anybody is that of all.
+    /// Sets a time limit; the earliest limit of any participant applies to all.
     pub(super) fn limit_operation(&mut self, number: u64, at: Time) {
         let Some(open) = self.operations.open.get_mut(&number) else { return };
         if open.until.is_none_or(|until| at < until) {
@@ -249,7 +251,7 @@ impl Root {
         }
     }
 
-    /// Has daemons do a part of it. [`Root::task_done`] follows, whether they live or not.
+    /// Gives daemons a task of the operation. [`Root::task_done`] follows, even if they are lost.
     pub(super) fn give_task(&mut self, cx: &mut Cx<'_>, operation: u64, daemons: Ranges, task: Task) -> u32 {
         let Some(open) = self.operations.open.get_mut(&operation) else { return 0 };
         open.last_task += 1;
@@ -257,16 +259,16 @@ impl Root {
         let id = TaskId { operation, number, daemons: daemons.clone() };
         open.tasks.insert(number, id.clone());
         cx.cast(daemons.clone(), Down::Task { id: id.clone(), task: Arc::new(task) });
-        // Those that are asked may be lost before anybody has answered.
+        // All of these daemons may be lost before any has answered.
         cx.wait_for(OpId::Task(id), daemons);
         number
     }
 
-    /// The living daemons have done it.
+    /// The living daemons have done a task.
     pub(super) fn task_done(&mut self, cx: &mut Cx<'_>, id: &TaskId, missing: &Ranges, part: Part) {
         let Some(open) = self.operations.open.get_mut(&id.operation) else { return };
         if open.tasks.remove(&id.number).is_none() {
-            return; // It was waited for no longer.
+            return; // Dropped meanwhile.
         }
         match &mut open.asked {
             Asked::Control(control) => {
@@ -289,14 +291,14 @@ impl Root {
         self.try_operation(cx, id.operation);
     }
 
-    /// What this task was to find out or to do is known, or wanted, no longer.
+    /// Stops waiting for these tasks, as their results are known or no longer wanted.
     pub(super) fn drop_tasks(&mut self, cx: &mut Cx<'_>, operation: u64, tasks: &[u32]) {
         let Some(open) = self.operations.open.get_mut(&operation) else { return };
         tasks.iter().for_each(|number| drop(open.tasks.remove(number)));
         self.try_operation(cx, operation);
     }
 
-    /// Takes out the spawns that wait for the daemons, the oldest first.
+    /// Takes out the spawns that wait for the daemons to come up, the oldest first.
     #[must_use = "somebody waits for the answers"]
     pub(super) fn take_postponed(&mut self) -> Vec<(Operation, Box<JobRequest>)> {
         let numbers = self.operations.numbers(|one| matches!(one.asked, Asked::Postponed(_)));
@@ -309,7 +311,7 @@ impl Root {
         jobs.collect()
     }
 
-    /// Answers it if daemons have done all that they were given, and no rank has still to do something itself.
+    /// Answers the operation if daemons have finished all tasks, and no rank has something left to do.
     pub(super) fn try_operation(&mut self, cx: &mut Cx<'_>, number: u64) {
         let is_done = |open: &Operation| match &open.asked {
             Asked::Checkpoint(one) => one.targets.are_closed(),
@@ -323,7 +325,7 @@ impl Root {
         }
     }
 
-    /// Takes it out of the table, for whoever answers it.
+    /// Takes the operation out of the table; the caller answers it.
     #[must_use = "somebody waits for the answer"]
     pub(super) fn end_operation(&mut self, number: u64) -> Option<Operation> {
         let operation = self.operations.take(number)?;
@@ -346,8 +348,8 @@ impl Root {
         Some(operation)
     }
 
-    /// These of the askers, of operations of which this is true, wait no longer and are told so. Others who have asked for the same
-    /// go on waiting; what nobody waits for any more is over, whatever daemons still do of it. Whether there was such an asker.
+    /// Dismisses the matching requesters of the chosen operations with `status`. Other requesters of the same operation go on
+    /// waiting; one without any is over, whatever daemons still do for it. Returns whether a requester matched.
     pub(super) fn dismiss(
         &mut self,
         cx: &mut Cx<'_>,
@@ -359,7 +361,7 @@ impl Root {
         for number in &numbers {
             let Some(open) = self.operations.get_mut(*number) else { continue };
             let gone: Vec<Asker> = open.askers.extract_if(.., |asker| is_gone(asker)).collect();
-            // What was begun with ranks has to come to its end.
+            // A restart that has begun must run to its end.
             if !open.askers.is_empty() || matches!(open.asked, Asked::Restart(_)) {
                 let told = open.asked.targets().map(|targets| targets.told(status));
                 let failure = open.asked.failure(status);
@@ -376,13 +378,13 @@ impl Root {
         !numbers.is_empty()
     }
 
-    /// A daemon is lost, and whoever has asked through it.
+    /// A daemon is lost, and with it the requesters that it served.
     pub(super) fn dismiss_askers_on(&mut self, cx: &mut Cx<'_>, node: NodeId) {
         let is_there = |asker: &Asker| asker.answer.origin() == node;
         self.dismiss(cx, Asked::is_of_askers, is_there, Status::ERR_LOST_CONNECTION);
     }
 
-    /// Nobody wants it any longer than this.
+    /// The deadline of an operation has passed.
     pub(super) fn on_operation_due(&mut self, cx: &mut Cx<'_>, number: u64) {
         if let Some(Asked::Spawn(spawning)) = self.operations.get(number).map(|one| &one.asked) {
             let nspace = spawning.nspace.clone();
@@ -393,7 +395,7 @@ impl Root {
         }
     }
 
-    /// The job is over: nobody of it waits, and of it nothing more is to be done or known.
+    /// The job is over: dismisses its requesters, and ends what operations still wait for from it.
     pub(super) fn end_operations_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let is_of_job = |asker: &Asker| asker.by.nspace == *nspace;
         self.dismiss(cx, Asked::is_of_askers, is_of_job, Status::ERR_LOST_CONNECTION);
@@ -403,7 +405,7 @@ impl Root {
         self.end_last_look_of(nspace);
     }
 
-    /// Success: daemons have done all that they were given.
+    /// Answers the requesters. Success: daemons have finished all tasks.
     pub(super) fn answer_operation(&mut self, cx: &mut Cx<'_>, operation: Operation, status: Status) {
         let Operation { asked, askers, .. } = operation;
         match asked {
@@ -484,7 +486,7 @@ impl Root {
     }
 }
 
-/// What a job is to run.
+/// The programs of a job.
 fn programs(job: &JobRequest) -> String {
     let names = job.apps.iter().filter_map(|app| app.argv.first()).map(Text::to_string_lossy);
     names.collect::<Vec<_>>().join(" ")

@@ -1,7 +1,6 @@
-//! Where the ranks of a job go: decided for one that is to begin, and shown to those who ask, before or after.
+//! The placement of a job's ranks: decided for a job that is to start, and shown on request, before or after.
 //!
-//! Equal questions have equal maps. So only what its map was made from is kept of a job, and the map is made again for whoever
-//! asks.
+//! Equal inputs yield equal maps. So only the inputs of a job's map are kept, and the map is made again for each request.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,16 +17,16 @@ use crate::ranges::Ranges;
 use crate::report::Placed;
 use crate::root::Root;
 
-/// What the map of a job is made from, beside what stays as it is while the DVM lives.
+/// The inputs of a job's map, apart from those that stay constant while the DVM lives.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Premises {
-    /// The nodes that there were.
+    /// The nodes available at the time.
     pub(super) nodes: Ranges,
     apps: Vec<AppRequest>,
     policy: Policy,
-    /// How many ranks of other jobs each of the nodes had, in their order.
+    /// The number of ranks of other jobs on each node, in the order of `nodes`.
     in_use: Column,
-    /// The CPUs to which those were bound: of this one of the nodes, and of those behind it up to the next entry.
+    /// The CPUs to which those were bound: on the node with this index, and on the following ones up to the next entry.
     busy: Vec<(u32, CpuSet)>,
 }
 
@@ -51,7 +50,7 @@ impl Premises {
 }
 
 impl Root {
-    /// Where a job would go that began now, and what that is decided from. The error is for the user.
+    /// The placement of a job that would start now, and its inputs. The error is for the user.
     pub(super) fn place(&self, job: &JobRequest) -> Result<(Placed, Premises), String> {
         if job.apps.is_empty() || job.apps.iter().any(|app| app.argv.is_empty()) {
             return Err("the job names no program".to_owned());
@@ -74,7 +73,7 @@ impl Root {
         Ok((map(nodes, &premises)?, premises))
     }
 
-    /// The same once more.
+    /// Makes the same map again.
     pub(super) fn place_again(&self, premises: &Premises) -> Result<Placed, String> {
         let node = |(index, number): (u32, u32)| {
             self.resource(NodeId(number), premises.in_use.get(index), premises.busy_of(index))
@@ -82,7 +81,7 @@ impl Root {
         map((0..).zip(premises.nodes.iter()).filter_map(node).collect(), premises)
     }
 
-    /// What the nodes offer, with what other jobs have taken, and their numbers.
+    /// The nodes' numbers and resources, with what other jobs have taken.
     pub(super) fn resources(&self) -> (Vec<NodeId>, Vec<NodeResources>) {
         let mut taken = self.taken();
         let takes_ranks = |node: &NodeId| *node != NodeId::ROOT || self.config.takes_ranks;
@@ -93,7 +92,7 @@ impl Root {
         self.nodes.living().filter(takes_ranks).filter_map(resource).unzip()
     }
 
-    /// How many processes each node has, and the CPUs to which they are bound.
+    /// The number of processes on each node, and the CPUs to which they are bound.
     fn taken(&self) -> BTreeMap<NodeId, (u32, CpuSet)> {
         let mut taken: BTreeMap<NodeId, (u32, CpuSet)> = BTreeMap::new();
         for desc in self.jobs.values().map(|job| &job.desc) {
@@ -110,7 +109,7 @@ impl Root {
         taken
     }
 
-    /// A node of which so much is taken.
+    /// The resources of a node, with the given use.
     fn resource(&self, node: NodeId, in_use: u32, busy: CpuSet) -> Option<NodeResources> {
         let (report, topology) = self.nodes.look_of(node)?;
         let called = node.0.checked_sub(1).and_then(|at| self.config.called.get(at as usize).cloned());

@@ -1,4 +1,4 @@
-//! The plan of a job: where its ranks go, and all that the standard wants a host to say of it.
+//! The plan of a job: the places of its ranks, and all that the standard requires a host to provide about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::root::query::names;
 use crate::root::{Root, debug};
 
 impl Root {
-    /// The description of a job that goes there.
+    /// The description of a job with this placement.
     pub(super) fn plan(
         &self,
         number: u32,
@@ -62,7 +62,7 @@ impl Root {
         })
     }
 
-    /// What does not follow from where the processes are.
+    /// The values that do not follow from the placement.
     fn job_values(&self, nspace: &Nspace, job: &JobRequest, map: &JobMap) -> Arc<[Kval]> {
         let mut values = vec![
             Kval::new(keys::JOBID, nspace.as_str()),
@@ -84,7 +84,7 @@ impl Root {
     }
 
     fn session_values(&self, nodes: &[NodeResources], map: &JobMap) -> Arc<[Kval]> {
-        // Where nobody stated slots, more may run than there are CPUs: at least those that do.
+        // Without stated slots, there may be more ranks than CPUs: count at least those that run.
         let slots_of = |node: &NodeResources| match node.slots {
             Slots::Stated(slots) => slots,
             Slots::Unstated | Slots::Mentioned(_) => node.topology.cpus().count(),
@@ -95,7 +95,8 @@ impl Root {
             Kval::new(keys::SESSION_ID, SESSION),
             Kval::new(keys::UNIV_SIZE, universe),
             Kval::new(keys::MAX_PROCS, universe),
-            // Libpmix 4.2 takes it for a value of the session. Ranks that do not find it remove the directory with all that is in it.
+            // Libpmix 4.2 looks for it among the session's values. Ranks that do not find it remove the directory with
+            // everything in it.
             Kval::new(keys::TDIR_RMCLEAN, true),
             Kval::new(keys::RM_NAME, "phalanx"),
             Kval::new(keys::RM_VERSION, env!("CARGO_PKG_VERSION")),
@@ -104,7 +105,7 @@ impl Root {
     }
 }
 
-/// The daemons with more ranks than CPUs for them.
+/// The daemons with more ranks than CPUs.
 fn crowded(map: &JobMap, id: impl Fn(u32) -> NodeId) -> Ranges {
     map.nodes.iter().filter(|load| load.procs > load.cpus).map(|load| id(load.node).0).collect()
 }
@@ -120,7 +121,7 @@ fn app_sizes(map: &JobMap) -> Vec<u32> {
     sizes
 }
 
-/// What is described once: CPUs of one kind of node.
+/// The key of a binding: equal CPUs on equal hardware.
 type Alike = (*const Topology, Option<CpuSet>);
 
 /// The placements as columns. Bindings that are equal on equal hardware are described once.
@@ -160,12 +161,12 @@ fn places(map: &JobMap, nodes: &[NodeResources], id: impl Fn(u32) -> NodeId) -> 
 }
 
 fn describe_binding(topology: Option<&Arc<Topology>>, cpus: Option<&CpuSet>) -> Binding {
-    // An unbound process has none: to Open MPI 5 its presence alone says that the process is bound.
+    // An unbound process has no locality: to Open MPI 5, its mere presence means that the process is bound.
     let locality = topology.zip(cpus).map(|(topology, cpus)| topology.locality_string(cpus).into());
     Binding { cpuset: cpus.map(|cpus| cpus.to_string().into()), locality }
 }
 
-/// The one package that a process is bound to.
+/// The package that a process is bound to, if it is just one.
 fn package(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
     let mut packages = topology.touching(Level::Package, cpus);
     let first = packages.next()?.logical;

@@ -1,4 +1,4 @@
-//! Nodes that are to be provisioned: a program of the site's does it, on the root's host, for those who may steer every job.
+//! Provisioning of nodes by the site's own program, run on the root's host, for requesters that may steer every job.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::ranges::Ranges;
 use crate::root::operations::{Asked, Asker};
 use crate::root::{Cx, Root};
 
-/// The site's program runs.
+/// A run of the site's program.
 #[derive(Debug)]
 pub(super) struct Provisioning {
     pub(super) nodes: Text,

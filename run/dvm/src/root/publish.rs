@@ -1,7 +1,7 @@
-//! Published data, held by the root: who may see what, how long it lives, who waits for it.
+//! Published data, held by the root: visibility, lifetime, and waiting lookups.
 //!
-//! The range of a publication says who may find it, that of a lookup whose publications are looked at: both have to agree. The
-//! store is bounded in bytes. Lookups that wait are operations, and found by their keys.
+//! The range of a publication limits which processes may find it, that of a lookup which publishers are considered; both must
+//! match. The store is bounded in bytes. Waiting lookups are operations, indexed by their keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -43,13 +43,13 @@ struct Entry {
     range: Range,
     /// For [`Range::CUSTOM`].
     readers: Vec<ProcId>,
-    /// Users other than the publisher's that may read.
+    /// Other users that may read it.
     uids: Vec<u64>,
     persistence: Persistence,
     bytes: usize,
 }
 
-/// What is looked for, by whom.
+/// A lookup and its requester.
 #[derive(Debug)]
 pub(super) struct Lookup {
     from: ProcId,
@@ -110,7 +110,7 @@ impl Root {
         }
     }
 
-    /// Something that it waits for was published.
+    /// A key that this lookup waits for was published.
     fn serve_lookup(&mut self, cx: &mut Cx<'_>, number: u64) {
         let Some(Asked::Lookup(lookup)) = self.operations.get(number).map(|one| &one.asked) else { return };
         let result = match self.node_of(&lookup.from) {
@@ -125,13 +125,13 @@ impl Root {
         }
     }
 
-    /// Nobody is left to be told: the servers that have asked must not wait for it.
+    /// The requesters are gone: ends their lookups, so that their servers do not wait.
     fn end_lookups(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&ProcId) -> bool) {
         let is_lookup = |asked: &Asked| matches!(asked, Asked::Lookup(_));
         self.dismiss(cx, is_lookup, |asker| gone(&asker.by), Status::ERR_NOT_FOUND);
     }
 
-    /// The job is over: what was to live no longer goes, and nobody of it waits.
+    /// The job is over: removes publications that do not outlive it, and ends its lookups.
     pub(super) fn withdraw_published(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let outlives = [Persistence::INDEF, Persistence::SESSION, Persistence::FIRST_READ];
         self.store.remove(|entry| entry.from.nspace == *nspace && !outlives.contains(&entry.persistence));
@@ -146,7 +146,7 @@ impl Root {
 }
 
 impl Store {
-    /// The operations of lookups that may have waited for this.
+    /// Returns the operations of lookups that wait for one of the keys.
     fn publish(
         &mut self,
         node: NodeId,
@@ -192,7 +192,7 @@ impl Store {
         });
     }
 
-    /// A lookup waits for these.
+    /// Enters a waiting lookup under its keys.
     fn await_keys(&mut self, number: u64, keys: &[Key]) {
         for key in keys {
             self.awaited.entry(key.clone()).or_default().insert(number);
@@ -218,13 +218,13 @@ impl Store {
         gone.into_iter().for_each(|id| self.take(id));
     }
 
-    /// What was published under a key, the oldest first.
+    /// The publications under a key, the oldest first.
     fn named(&self, key: &Key) -> impl Iterator<Item = (u64, &Entry)> {
         let ids = self.by_key.get(key).into_iter().flatten();
         ids.filter_map(|id| Some((*id, self.entries.get(id)?)))
     }
 
-    /// What was published for just the range that is looked at goes before the rest.
+    /// Publications with exactly the range of the lookup come first.
     fn find(&self, key: &Key, lookup: &Lookup, node: NodeId) -> Option<u64> {
         let answers = || self.named(key).filter(|(_, entry)| entry.answers(lookup, node));
         let (id, _) =
@@ -232,7 +232,7 @@ impl Store {
         Some(id)
     }
 
-    /// What the lookup finds, unless it has to wait.
+    /// The result of the lookup; none if it has to wait.
     fn look_up(&mut self, lookup: &Lookup, node: NodeId) -> Option<Result<Vec<Pdata>, Status>> {
         let found: Vec<u64> = lookup.keys.iter().filter_map(|key| self.find(key, lookup, node)).collect();
         if found.len() < lookup.wanted {
@@ -269,13 +269,13 @@ impl Entry {
             && self.is_visible_to(&lookup.from, node)
     }
 
-    /// Whether its publisher is in the range that the lookup names, seen from whoever looks.
+    /// Whether its publisher is in the range of the lookup, seen from the requester.
     fn is_looked_at(&self, lookup: &Lookup, node: NodeId) -> bool {
         match lookup.range {
             Range::PROC_LOCAL => self.from == lookup.from,
             Range::LOCAL => self.node == node,
             Range::NAMESPACE => self.from.nspace == lookup.from.nspace,
-            // A lookup names nobody.
+            // A lookup cannot list processes, so CUSTOM finds all that are published so.
             Range::CUSTOM => self.range == Range::CUSTOM,
             Range::UNDEF | Range::SESSION | Range::GLOBAL => true,
             _ => false,
@@ -294,7 +294,7 @@ impl Entry {
         }
     }
 
-    /// Whether a second entry of the same key could be mistaken for this one by somebody.
+    /// Whether a second publication of the key could be confused with this one by a lookup.
     fn overlaps(&self, from: &ProcId, node: NodeId, range: Range) -> bool {
         if self.range != range {
             return false;

@@ -1,7 +1,7 @@
-//! What collectives have made and is remembered: which processes are connected, and which groups there are.
+//! Lasting results of collectives: connected processes, and groups.
 //!
-//! What happens to a job is told to ranks of jobs that concern it, because one descends from the other or they are connected. All
-//! other jobs are strangers. Groups are remembered for those who ask about them; their members' servers know them as well.
+//! Events of a job are delivered to ranks of the jobs that it concerns: those of the same family, and those connected to it.
+//! All other jobs are strangers. Groups are remembered for queries; their members' servers know them as well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::root::jobs::Jobs;
 
 #[derive(Debug, Default)]
 pub(super) struct Relations {
-    /// How often these processes of several jobs have connected without disconnecting. The rounds of collectives bound it.
+    /// How often these processes of several jobs have connected without disconnecting. Bounded by the rounds of collectives.
     connected: BTreeMap<Arc<[Members]>, u32>,
-    /// The members of the groups of each name. Those of different ones are different processes.
+    /// The groups of each name, with their members. Groups of the same name have no process in common.
     groups: BTreeMap<String, Vec<Arc<[Members]>>>,
 }
 
@@ -47,7 +47,7 @@ impl Relations {
         }
     }
 
-    /// The groups of this name that these processes are in are no more.
+    /// Removes the groups of this name that share a process with `members`.
     pub(super) fn dissolve(&mut self, group: &str, members: &[Members]) {
         if let Some(groups) = self.groups.get_mut(group) {
             groups.retain(|others| !meet(others, members));
@@ -61,7 +61,7 @@ impl Relations {
         self.groups.keys().map(String::as_str)
     }
 
-    /// Of the groups of this name the one in which the process is, or else the last that has formed.
+    /// The group of this name that the process is in, or else the last one formed.
     pub(super) fn members_of(&self, group: &str, asker: &ProcId) -> Option<DataArray> {
         let groups = self.groups.get(group)?;
         let own = groups.iter().find(|members| is_in(members, asker));
@@ -87,8 +87,8 @@ impl Relations {
         });
     }
 
-    /// What an event says of a group: who has left it, or who has followed the invitation to it. Nobody but a member can say so
-    /// of a group that is there.
+    /// An event about a group: a process has left it, or invited processes have joined it. Only a member's event can change a
+    /// group that exists.
     pub(super) fn hear_of_group(&mut self, jobs: &Jobs, event: &Event) {
         let Some(group) = event.info.find(keys::GROUP_ID).and_then(Value::as_str) else { return };
         if event.code == Status::GROUP_LEFT {
@@ -103,7 +103,7 @@ impl Relations {
         }
     }
 
-    /// The jobs whose ranks may hear what happens to this one. `first`: the job from which it descends.
+    /// The jobs that may receive events of this one. `first`: its first ancestor.
     pub(super) fn concerned_by(&self, jobs: &Jobs, nspace: &Nspace, first: &Nspace) -> Vec<Nspace> {
         let family = jobs.iter().filter(|(_, job)| job.descent.first == *first).map(|(nspace, _)| nspace);
         let connections = self.connected.keys().filter(|members| includes(members, nspace));
@@ -114,7 +114,7 @@ impl Relations {
         all
     }
 
-    /// This one has left the group.
+    /// This process has left the group.
     fn leave(&mut self, group: &str, proc: &ProcId) {
         let Some(groups) = self.groups.get_mut(group) else { return };
         let Some(members) = groups.iter_mut().find(|members| is_in(members, proc)) else { return };
@@ -148,5 +148,5 @@ fn includes(members: &[Members], nspace: &Nspace) -> bool {
     members.iter().any(|members| members.nspace == *nspace)
 }
 
-/// Groups that are remembered.
+/// The most groups that are remembered.
 const MOST_GROUPS: usize = 1 << 16;

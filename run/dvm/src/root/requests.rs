@@ -1,4 +1,4 @@
-//! Requests of job control that were given a name: what is known of one while it is carried out, and for a while after.
+//! Named requests of job control: their state while they are carried out, and for a while after.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::root::operations::Asker;
 use crate::root::query::names;
 use crate::root::{Cx, Root};
 
-/// The last that were answered, the oldest first.
+/// The last requests that were answered, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Answered(VecDeque<Request>);
 
@@ -40,7 +40,7 @@ impl Answered {
 }
 
 impl Root {
-    /// Answers job control, and remembers what was said if the request has a name.
+    /// Answers a request of job control, and remembers the result if it has a name.
     pub(super) fn tell_asker(
         &mut self,
         cx: &mut Cx<'_>,

@@ -1,5 +1,5 @@
-//! Ranks that are started again, under the same name and in the same place: because somebody wants it, or because they have failed
-//! and their job allows it.
+//! Ranks that are started again, with the same name and in the same place: on request, or because they have failed and their
+//! job allows it.
 //!
 //! First those that still run are ended, everywhere, and nobody hears of it as of an end. When all daemons have done so, nobody waits
 //! for what the old ones would have done, and the new ones are started. A restart that does not come to its end ends the job.
@@ -26,20 +26,20 @@ use crate::root::{Cx, Root};
 #[derive(Debug)]
 pub(super) struct Restarting {
     pub(super) targets: Targets,
-    /// Those of them that daemons still have to end, or to start.
+    /// The targets that daemons still have to end, or to start.
     pub(super) members: Vec<Members>,
     from: Option<Text>,
     by: Option<ProcId>,
-    /// The old ones are gone.
+    /// The old processes have ended.
     are_cleared: bool,
     tasks: Vec<(u32, Nspace)>,
     pids: Vec<(Nspace, Vec<(u32, u32)>)>,
-    /// New ones that have failed before all of them ran.
+    /// New processes that have failed before all of them ran.
     failed: Vec<ProcEnd>,
 }
 
 impl Restarting {
-    /// Whether this is the end of a new one.
+    /// Whether this is the end of a new process.
     fn has_renewed(&self, proc: &ProcId) -> bool {
         let mut members = self.members.iter().filter(|m| m.nspace == proc.nspace);
         self.are_cleared && members.any(|m| m.ranks.contains(proc.rank.0))
@@ -87,7 +87,7 @@ impl Restarting {
 }
 
 impl Root {
-    /// Starts ranks again. `from`: the checkpoint that they are told. `asker`: none if they have failed.
+    /// Starts ranks again. `from`: the checkpoint to pass to them. `asker`: none if they have failed.
     pub(super) fn restart(
         &mut self,
         cx: &mut Cx<'_>,
@@ -131,8 +131,8 @@ impl Root {
         self.restart_step(cx, number, &members, |targets| Task::Clear { targets });
     }
 
-    /// Nobody waits for what these would have done, and nothing that holds of them holds of the next ones. Of those that have failed
-    /// that was told with their failure.
+    /// Releases everything that waits for the old processes, and forgets state that does not apply to the new ones. For ranks
+    /// that have failed, the first was done when they failed.
     fn tell_restart_begins(&mut self, cx: &mut Cx<'_>, members: &[Members], is_asked: bool) {
         for Members { nspace, ranks } in members {
             let Some(job) = self.jobs.get_mut(nspace) else { continue };
@@ -162,7 +162,7 @@ impl Root {
         }
     }
 
-    /// Daemons have done all that they were given. Whether that was all.
+    /// Daemons have finished their tasks. Returns whether that was the last step.
     pub(super) fn go_on_restarting(&mut self, cx: &mut Cx<'_>, number: u64) -> bool {
         let Some(Asked::Restart(one)) = self.operations.get_mut(number).map(|one| &mut one.asked) else {
             return true;
@@ -196,8 +196,8 @@ impl Root {
         false
     }
 
-    /// They run again, or it has failed for some: then their job ends. It goes on without those of which nothing was to be ended, and
-    /// those that somebody has had killed before they ran.
+    /// The ranks run again, or some failed to: then their job ends. It goes on without ranks that had already ended, and
+    /// without those killed on request before they ran.
     pub(super) fn answer_restart(
         &mut self,
         cx: &mut Cx<'_>,
@@ -247,7 +247,7 @@ impl Root {
         self.interests.tell_restart(cx, (nspace, ranks), self.stamp(number, cx.now), &concerned);
     }
 
-    /// These are gone for good: their job ends.
+    /// The job is gone for good: its restarts fail.
     pub(super) fn restart_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let mut touched = Vec::new();
         for (number, operation) in self.operations.iter_mut() {
@@ -262,7 +262,7 @@ impl Root {
         touched.iter().for_each(|(number, tasks)| self.drop_tasks(cx, *number, tasks));
     }
 
-    /// A rank has failed, of a job whose ranks are started again then.
+    /// A rank has failed in a job that restarts failed ranks.
     pub(super) fn recover_or_end(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
         for (_, operation) in self.operations.iter_mut() {
             if let Asked::Restart(one) = &mut operation.asked
@@ -277,7 +277,8 @@ impl Root {
         }
     }
 
-    /// Whether a rank that has failed is started again. What its user is told otherwise, its end says.
+    /// Starts a failed rank again, if its job allows it; returns whether it does. Otherwise the job ends, and its report states
+    /// why.
     fn recover(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) -> bool {
         let ProcId { nspace, rank: Rank(rank) } = &end.proc;
         let Some(job) = self.jobs.get(nspace) else { return false };
@@ -306,12 +307,12 @@ impl Root {
     }
 }
 
-/// Whether a job goes on with a rank of whose restart this came.
+/// Whether the job goes on although the restart of a rank had this result.
 fn lets_go_on(status: Status) -> bool {
-    // It had ended before, was killed before it ran, or is being started again by somebody else.
+    // It had ended before, was killed before it ran, or is part of another restart.
     let others = [Status::ERR_NOT_FOUND, Status::ERR_PROC_ABORTED, Status::ERR_EXISTS];
     status.is_success() || others.contains(&status)
 }
 
-/// How long all of it may take.
+/// The time limit of a whole restart.
 const LIMIT: Duration = Duration::from_secs(120);

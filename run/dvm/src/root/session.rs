@@ -1,4 +1,4 @@
-//! Session control: what is to be done to the whole session. A DVM is one session; its number is 0.
+//! Session control: actions on the whole session. A DVM is one session; its number is 0.
 
 use phalanx_core::HostReply;
 use phalanx_spec::{Status, keys};
@@ -16,7 +16,7 @@ pub(crate) const ATTRIBUTES: &[&str] =
     &[keys::SESSION_PAUSE, keys::SESSION_RESUME, keys::SESSION_SIGNAL, keys::SESSION_TERMINATE];
 
 impl Root {
-    /// What somebody wants done to every job of the session. Answered when all daemons have done it.
+    /// An action on every job of the session. Answered when all daemons have carried it out.
     pub(super) fn session_control(
         &mut self,
         cx: &mut Cx<'_>,
@@ -46,7 +46,7 @@ impl Root {
     }
 }
 
-/// In the order in which they were given.
+/// The actions, in the order in which they were given.
 fn actions(directives: &[Info]) -> Result<Vec<Control>, Status> {
     let mut actions = Vec::new();
     for Info { key, value, .. } in directives {

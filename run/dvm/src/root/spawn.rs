@@ -1,4 +1,4 @@
-//! A process asks for a new job: the same path as the user's, with the process as the parent.
+//! A process requests a new job: the same path as for the user's jobs, with the process as the parent.
 
 use phalanx_core::output::Style;
 use phalanx_core::support::{self, Honoured};
@@ -19,7 +19,7 @@ use crate::root::query::names;
 use crate::root::{Cx, ENOUGH, Root, debug};
 use crate::spawn::is_of_app;
 
-/// What servers and libraries say of whoever spawns, and of the programs. Nothing is asked for by it.
+/// Facts that servers and libraries add about the spawner and the programs. They request nothing.
 const FACTS: &[&str] = &[
     keys::SPAWNED,
     keys::PARENT_ID,
@@ -34,13 +34,13 @@ const FACTS: &[&str] = &[
     keys::MODEL_LIBRARY_VERSION,
 ];
 
-/// A spawn that cannot even begin, and why.
+/// Why a spawn cannot even begin.
 pub(super) struct Unfit {
     status: Status,
     pub(super) why: String,
 }
 
-/// A spawn whose processes do not run yet.
+/// A spawn of processes that do not run yet.
 #[derive(Debug)]
 pub(super) struct Spawning {
     pub(super) nspace: Nspace,
@@ -58,7 +58,7 @@ impl Root {
         let job = match self.to_request(from, job, apps) {
             Ok(job) => job,
             Err(Unfit { status, why }) => {
-                // A tool is told each time; the user of a job that spawns again and again, once.
+                // A tool gets each message; the user of a job that spawns again and again gets it once.
                 if self.is_tool(from) || self.is_first_unsupported(from, &why) {
                     self.tell_parent(cx, from, &why);
                 }
@@ -81,7 +81,7 @@ impl Root {
         self.begin_operation(cx, Some(asker), until, Asked::Postponed(Box::new(job)));
     }
 
-    /// The daemons are up: what has waited for them begins, in the order in which it was asked for.
+    /// The daemons are up: launches the spawns that have waited for them, in the order of the requests.
     pub(super) fn launch_postponed(&mut self, cx: &mut Cx<'_>) {
         for (operation, job) in self.take_postponed() {
             let (submitted, until) = (operation.since(), operation.until());
@@ -103,7 +103,7 @@ impl Root {
         asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE)));
     }
 
-    /// `submitted`: since when it has been asked for.
+    /// `submitted`: when the spawn was requested.
     fn launch_spawned(
         &mut self,
         cx: &mut Cx<'_>,
@@ -134,14 +134,14 @@ impl Root {
         }
     }
 
-    /// All processes of the job run, or never will: whoever asked for it is told, once.
+    /// Each process of the job runs, or never will: answers the spawner, once.
     pub(super) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let status = job.journal.start_status();
         if let Some(spawn) = job.spawn.take() {
             let why = match job.journal.verdict() {
                 Some(JobVerdict::NotStarted { error }) if !status.is_success() => Some(error.clone()),
-                // It may have failed already; it ran.
+                // It may have failed already, but it did run.
                 _ => None,
             };
             if let Some((parent, error)) = job.desc.parent.clone().zip(why) {
@@ -153,7 +153,7 @@ impl Root {
         self.begin_for_parent(cx, nspace);
     }
 
-    /// The job has ended; if nobody could say before that it ran, it did not.
+    /// The job has ended; a spawn not answered by then has failed.
     pub(super) fn answer_spawn_of(&mut self, cx: &mut Cx<'_>, job: &mut RootJob) {
         let status = match job.journal.start_status() {
             Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
@@ -169,14 +169,14 @@ impl Root {
         askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Spawned(result.clone())));
     }
 
-    /// The processes of a job that are not known to run; no more than people read.
+    /// The processes of a job not known to run; no more than a person reads.
     pub(super) fn not_started(&self, nspace: &Nspace) -> Vec<ProcId> {
         let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
         let missing = (0..job.desc.size).filter(|rank| job.journal.pid(Rank(*rank)).is_none());
         missing.take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
     }
 
-    /// Directives that need not be honoured, and are not.
+    /// Reports directives that are optional and not honoured.
     fn tell_ignored(&mut self, cx: &mut Cx<'_>, parent: &ProcId, job: &[Info]) {
         let Some(ignored) = job.find(names::IGNORED).and_then(Value::as_str) else { return };
         for key in ignored.split(',') {
@@ -188,7 +188,7 @@ impl Root {
         }
     }
 
-    /// Whether nobody of the job was told of this yet.
+    /// Whether this is the first such message for the job.
     fn is_first_unsupported(&mut self, parent: &ProcId, note: &str) -> bool {
         if self.unsupported.len() >= MOST_UNSUPPORTED {
             self.unsupported.clear();
@@ -211,7 +211,7 @@ impl Root {
         }
     }
 
-    /// A line for the user of a process. A tool, and the tool that runs the process's job, gets it as what the server prints,
+    /// Sends a line to the user of a process. A tool, or the tool that runs the process's job, gets it as output of the server,
     /// which it reads without asking; otherwise it goes to the user of the DVM.
     pub(super) fn tell_user_of(&mut self, cx: &mut Cx<'_>, proc: &ProcId, text: &str) {
         let run_by = self.jobs.get_mut(&proc.nspace).and_then(|job| job.descent.run_by.clone());
@@ -262,7 +262,7 @@ impl Root {
     }
 }
 
-/// What a directive that nobody honours requires: itself, or something inside of its value.
+/// The key that a directive requires and nothing honours: its own, or one inside its value.
 pub(crate) fn required_in(info: &Info) -> Option<&Key> {
     if info.is_required() {
         return Some(&info.key);
@@ -274,7 +274,7 @@ pub(crate) fn required_in(info: &Info) -> Option<&Key> {
     }
 }
 
-/// Why a function does nothing at all.
+/// The message for a function refused because of a required directive.
 pub(crate) fn refusal(function: &str, directive: &Key) -> String {
     let name = attribute(directive.as_str()).map_or("an attribute", |attribute| attribute.name);
     format!("{function} was refused: it requires {name} ({directive}), which is not supported")
@@ -294,7 +294,7 @@ fn not_honoured<'a>(
     of_job.chain(apps.iter().flat_map(|app| &app.info).filter(|info| !is_of_app(info.key.as_str())))
 }
 
-/// Their keys, each once. A flag that is false asks for nothing.
+/// The keys of the ignored directives, each once. A flag that is false requests nothing.
 fn ignored<'a>(from: &ProcId, functions: &'a [Honoured], job: &'a [Info], apps: &'a [App]) -> Vec<&'a str> {
     let asks = |info: &&Info| match info.key.as_str() {
         keys::PARENT_ID => info.value.as_proc() != Some(from),
@@ -308,7 +308,7 @@ fn ignored<'a>(from: &ProcId, functions: &'a [Honoured], job: &'a [Info], apps: 
     keys
 }
 
-/// Whether every job has what programs of these models need.
+/// Whether every job provides what programs of these models need.
 fn is_served(personality: &Value) -> bool {
     let mut models = personality.as_str().unwrap_or_default().split(',');
     models.all(|model| PERSONALITIES.contains(&model))
@@ -321,9 +321,9 @@ pub(super) fn writes_files(job: &[Info]) -> bool {
 
 pub(super) const STILL_STARTING: &str =
     "the DVM is still starting its daemons: try again when they are there";
-/// As libraries and launchers call the programming models whose programs run here.
+/// The names by which libraries and launchers call the programming models that run here.
 const PERSONALITIES: [&str; 10] =
     ["mpi", "mpich", "intelmpi", "ompi", "ompi4", "ompi5", "oshmem", "pmix", "prte", "prrte"];
-/// What users were told of, at most.
+/// The most messages that are remembered as already shown.
 const MOST_UNSUPPORTED: usize = 64;
 const FAILED_FOR_ONE: &str = "; the other ranks of an MPI_Comm_spawn may not hear of this: with Open MPI 4 they wait until the job is ended";

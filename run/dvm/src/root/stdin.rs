@@ -1,9 +1,9 @@
 //! Standard input on its way to the processes that read it: the launcher's own, and what tools push.
 //!
-//! Of the launcher's only as much is read as the slowest reader has room for. A push is cut into pieces; a piece goes when all
-//! its targets have room, and the push is answered when the last one has gone, so whoever waits for answers is slowed down to
-//! the slowest target. Pushes keep their order where they share a target; others pass them. A reader that closes its end or
-//! ends is no longer waited for; end of file follows the last byte, once.
+//! Only as much of the launcher's input is read as the slowest reader has room for. A push is cut into pieces; a piece is sent
+//! when all its targets have room, and the push is answered when the last piece has been sent, so a pusher that waits for
+//! answers is slowed down to the slowest target. Pushes that share a target keep their order; others may overtake them. A
+//! reader that closes its end or ends is no longer waited for; end of file follows the last byte, once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use crate::ranges::Ranges;
 use crate::root::answer::Answer;
 use crate::root::{Cx, FromRoot, Root};
 
-/// What is honoured of a push.
+/// Attributes of a push that are honoured.
 pub(crate) const PUSH_ATTRIBUTES: &[&str] = &[keys::IOF_COMPLETE, keys::IOF_PUSH_STDIN];
 
 /// The root's account of one job's standard input.
 #[derive(Debug, Default)]
 pub(super) struct StdinFlow {
     readers: BTreeMap<Rank, StdinReader>,
-    /// Asked of the shell and not received yet, and whether it was ever asked.
+    /// Bytes requested from the shell and not received yet, and whether any were ever requested.
     outstanding: usize,
     asked: bool,
     ended: bool,
     pushes: VecDeque<Push>,
     pushed_bytes: usize,
-    /// Whose pushes were refused for want of room: what they send now has a gap in front of it.
+    /// Processes that had a push refused for lack of room; their later pushes would follow a gap.
     failed: Vec<ProcId>,
 }
 
-/// Bytes that one reader was sent and has taken.
+/// Bytes sent to one reader, and taken by it.
 #[derive(Clone, Copy, Debug, Default)]
 struct StdinReader {
     sent: u64,
@@ -47,9 +47,9 @@ struct Push {
     ranks: Ranges,
     data: Blob,
     gone: usize,
-    /// Behind it comes the end.
+    /// End of file follows.
     ends: bool,
-    /// Who waits for it to be gone.
+    /// Answered when all of it has been sent.
     answer: Answer,
 }
 
@@ -69,7 +69,7 @@ impl StdinFlow {
         self.readers.keys().map(|rank| rank.0).collect()
     }
 
-    /// What every one of `ranks` has room for; those that read no more are not asked.
+    /// The room that every one of `ranks` has; those that have stopped reading do not count.
     fn room(&self, ranks: &Ranges, window: usize) -> usize {
         let chosen = self.readers.iter().filter(|(rank, _)| ranks.contains(rank.0));
         let under_way = chosen.map(|(_, reader)| reader.sent - reader.taken).max().unwrap_or(0);
@@ -81,14 +81,14 @@ impl StdinFlow {
         chosen.for_each(|(_, reader)| reader.sent += bytes as u64);
     }
 
-    /// Those of `ranks` that read.
+    /// Those of `ranks` that still read.
     fn reading(&self, ranks: &Ranges) -> Ranges {
         self.readers.keys().map(|rank| rank.0).filter(|rank| ranks.contains(*rank)).collect()
     }
 }
 
 impl Root {
-    /// Asks the shell for as much as the slowest reader has room for.
+    /// Requests as much from the shell as the slowest reader has room for.
     pub(super) fn ask_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let window = self.config.limits.stdin_window;
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.journal.has_started()) else { return };
@@ -116,7 +116,7 @@ impl Root {
     pub(super) fn on_stdin_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.stdin.ended) else { return };
         job.stdin.ended = true;
-        // A job of a process reads what is pushed, and has no other source.
+        // A spawned job reads what is pushed, and has no other source.
         if job.desc.parent.is_none() {
             let ranks = job.stdin.ranks();
             self.send_stdin_end(cx, nspace, &ranks);
@@ -131,7 +131,7 @@ impl Root {
         cx.cast(to, Down::Stdin { nspace: nspace.clone(), ranks, data });
     }
 
-    /// The end is told once: whoever has it reads no more.
+    /// Sends end of file, once: a reader that has got it reads no more.
     fn send_stdin_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let ranks = job.stdin.reading(ranks);
@@ -154,7 +154,7 @@ impl Root {
     pub(super) fn push_stdin(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &StdinRequest) {
         let (by, directives, data) = (&request.from, &request.directives, &request.data);
         let mut targets = request.targets.clone();
-        // As RFC0025 has it, the directive names a target.
+        // As in RFC0025, the directive names a target.
         targets.extend(directives.find(keys::IOF_PUSH_STDIN).and_then(Value::as_proc).cloned());
         let ends = data.is_empty() || directives.is_set(keys::IOF_COMPLETE);
         let Some(nspace) = targets.first().map(|target| target.nspace.clone()) else {
@@ -181,8 +181,8 @@ impl Root {
         }
     }
 
-    /// The readers that a push is for. Where nobody reads, or the job is over, the input ends there: OpenPMIx's library stops
-    /// reading on that answer, and waits for itself for ever on any other failure.
+    /// The readers of a push. If there are none, or the job is over, the status is end of input: OpenPMIx's library stops
+    /// reading on it, and deadlocks on any other failure.
     fn may_push(
         &mut self,
         by: &ProcId,
@@ -220,7 +220,7 @@ impl Root {
         Ok(reading)
     }
 
-    /// Sends what there is room for, in order as far as targets are shared.
+    /// Sends pushes as far as there is room; pushes that share targets keep their order.
     pub(super) fn move_pushes(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.journal.has_started()) else { return };
         let mut waiting = std::mem::take(&mut job.stdin.pushes);
@@ -239,13 +239,13 @@ impl Root {
         }
     }
 
-    /// `true`: all of it has gone.
+    /// Returns whether all of it has been sent.
     fn move_push(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, push: &mut Push) -> bool {
         let window = self.config.limits.stdin_window;
         while let Some(job) = self.jobs.get_mut(nspace) {
             let rest = push.data.as_bytes().get(push.gone..).unwrap_or_default();
             let ranks = job.stdin.reading(&push.ranks);
-            // Whoever reads no more is not waited for.
+            // A target that has stopped reading is not waited for.
             let room = if ranks.is_empty() { rest.len() } else { job.stdin.room(&ranks, window) };
             let piece = rest.get(..room.min(rest.len())).unwrap_or_default();
             if !rest.is_empty() && (piece.is_empty() || (piece.len() < rest.len() && room < window / 4)) {
@@ -265,7 +265,8 @@ impl Root {
         true
     }
 
-    /// Of what is just being sent the rest goes, too, whoever has pushed it.
+    /// Whether this job has pushes here. One that is partly sent does not count: its rest is still sent, even after its pusher
+    /// has ended.
     pub(super) fn has_pushes_by(&self, nspace: &Nspace) -> bool {
         self.jobs.values().any(|job| {
             job.stdin.failed.iter().any(|proc| proc.nspace == *nspace)
@@ -273,7 +274,7 @@ impl Root {
         })
     }
 
-    /// A tool is gone, or all processes of a job. The jobs that they fed get no more.
+    /// A tool is gone, or all processes of a job. The jobs that they spawned get no more input.
     pub(super) fn end_pushes_of(&mut self, cx: &mut Cx<'_>, by: &ProcId) {
         let mut fed = Vec::new();
         for (nspace, job) in &mut self.jobs {
@@ -291,7 +292,7 @@ impl Root {
         }
     }
 
-    /// The job is over; whoever pushes to it learns that.
+    /// The job is over: refuses pushes to it.
     pub(super) fn refuse_pushes(&mut self, cx: &mut Cx<'_>, flow: StdinFlow) {
         for push in flow.pushes {
             push.answer.done(cx, Status::ERR_IOF_COMPLETE);
@@ -308,7 +309,7 @@ impl Root {
         self.ask_stdin(cx, nspace);
     }
 
-    /// A reader reads no more.
+    /// A reader has stopped reading.
     pub(super) fn on_stdin_lost(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         if job.stdin.readers.remove(&rank).is_some() {
@@ -323,5 +324,5 @@ impl Root {
     }
 }
 
-/// Bytes that may wait for one job's readers, apart from one push: more, and the push is refused.
+/// The most bytes that may wait for one job's readers, apart from one push; pushes beyond it are refused.
 const MOST_PUSHED: usize = 16 << 20;

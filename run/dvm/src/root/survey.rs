@@ -1,7 +1,8 @@
-//! Queries for what only the daemons know: of a job's processes, or of what is waited for. They are asked through the tree.
+//! Queries for what only the daemons know: about a job's processes, or about waiting operations. They are sent through the
+//! tree.
 //!
-//! A query that needs it waits until all that it has asked the daemons is in. A job that ends meanwhile is waited for no
-//! longer: its end tells the same.
+//! Such a query waits until all daemons have answered. It stops waiting for a job that ends meanwhile: the report of its end
+//! has the same facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Every daemon has told what it knows, but for those that were lost.
+    /// Every daemon has answered a task, except those that were lost.
     pub(super) fn told(&mut self, task: u32, part: Part) {
         let Some(subject) = self.awaited.remove(&task) else { return };
         let found = match part {
@@ -45,7 +46,7 @@ impl Question {
 }
 
 impl Root {
-    /// Answers the query at once, or when the daemons have told what it is about.
+    /// Answers the query at once, or when the daemons have reported what it needs.
     pub(super) fn ask_daemons(
         &mut self,
         cx: &mut Cx<'_>,
@@ -58,7 +59,7 @@ impl Root {
             .into_iter()
             .filter_map(|of| {
                 let daemons = match &of {
-                    // Daemons that are being started are not waited for.
+                    // Do not wait for daemons that are still starting.
                     Subject::Waits | Subject::Nodes if !self.nodes.are_up() => self.nodes.present(),
                     Subject::Waits | Subject::Nodes => Ranges::first(self.nodes.size()),
                     Subject::Procs { nspace, .. } | Subject::Stuck { nspace } => {
@@ -84,7 +85,7 @@ impl Root {
         }
     }
 
-    /// The job is over. Nobody will tell more of it.
+    /// The job is over: stops waiting for reports on it.
     pub(super) fn end_surveys_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let mut ended = Vec::new();
         for (number, operation) in self.operations.iter_mut() {

@@ -14,13 +14,13 @@ use crate::root::{ENOUGH, Root};
 #[derive(Debug, Default)]
 pub(super) struct Targets(Vec<Target>);
 
-/// Those of one job.
+/// The targets in one job.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) nspace: Nspace,
-    /// What daemons were given to do; 0 before that.
+    /// The daemons' task; 0 until they are given one.
     pub(super) task: u32,
-    /// Those without a result.
+    /// The targets without a result.
     pub(super) open: Ranges,
     results: Results,
 }
@@ -36,7 +36,7 @@ impl Targets {
         Targets(members.iter().map(target).collect())
     }
 
-    /// Adds some that have their result, and why.
+    /// Adds targets that already have a result, with the reason.
     pub(super) fn refuse(&mut self, members: Members, status: Status, why: Option<&str>) {
         let Members { nspace, ranks } = members;
         let mut results = Results::default();
@@ -53,20 +53,20 @@ impl Targets {
         self.0.iter_mut()
     }
 
-    /// Of each the first result counts.
+    /// Sets a result; the first result of each target counts.
     pub(super) fn set(&mut self, nspace: &Nspace, ranks: &Ranges, status: Status) {
         let of_job = self.0.iter_mut().filter(|target| target.nspace == *nspace);
         of_job.for_each(|target| target.set(ranks, status));
     }
 
-    /// Takes in what daemons have told of one job.
+    /// Takes in daemons' results for one job.
     pub(super) fn take(&mut self, nspace: &Nspace, results: &Results) {
         for target in self.0.iter_mut().filter(|target| target.nspace == *nspace) {
             target.take(results);
         }
     }
 
-    /// Those who have no result have this one.
+    /// Gives this result to all targets without one.
     pub(super) fn close(&mut self, status: Status) {
         self.0.iter_mut().for_each(|target| target.set(&target.open.clone(), status));
     }
@@ -79,7 +79,7 @@ impl Targets {
         self.0.iter().any(|target| target.nspace == *nspace && !target.open.is_empty())
     }
 
-    /// Those that have this result.
+    /// The targets with this result.
     pub(super) fn with(&self, status: Status) -> Vec<Members> {
         let with = self.0.iter().filter_map(|target| {
             let (_, ranks) = target.results.iter().find(|(one, _)| *one == status)?;
@@ -88,12 +88,12 @@ impl Targets {
         with.collect()
     }
 
-    /// The first result that is none to be glad of.
+    /// The first result that is a failure.
     pub(super) fn failure(&self) -> Option<Status> {
         self.results().find(|status| !status.is_success())
     }
 
-    /// The results of those of one job that have one.
+    /// The results so far of the targets in one job.
     pub(super) fn results_in(&self, nspace: &Nspace) -> impl Iterator<Item = Status> {
         let of_job = self.0.iter().filter(move |target| target.nspace == *nspace);
         of_job.flat_map(|target| target.results.iter()).map(|(status, _)| status)
@@ -104,17 +104,17 @@ impl Targets {
         open.map(|target| Members { nspace: target.nspace.clone(), ranks: target.open.clone() }).collect()
     }
 
-    /// No more than people read.
+    /// The targets without a result, no more than a person reads.
     pub(super) fn missing(&self) -> Vec<ProcId> {
         each(&self.open()).take(ENOUGH).collect()
     }
 
-    /// The results of those that have one.
+    /// The results so far.
     pub(super) fn results(&self) -> impl Iterator<Item = Status> {
         self.0.iter().flat_map(|target| target.results.iter().map(|(status, _)| status))
     }
 
-    /// As the reply says it. `open`: the result of those who have none.
+    /// The results as they appear in a reply. `open`: the status for targets without a result.
     pub(super) fn told(&self, open: Status) -> Vec<Info> {
         let (mut told, mut room, mut omitted) = (Vec::new(), MOST_SPANS, 0);
         for target in &self.0 {
@@ -151,7 +151,7 @@ impl Target {
         }
     }
 
-    /// Of each the first result counts.
+    /// Sets a result; the first result of each target counts.
     pub(super) fn set(&mut self, ranks: &Ranges, status: Status) {
         let new = ranks.and(&self.open);
         self.results.set(&new, status);
@@ -160,8 +160,8 @@ impl Target {
 }
 
 impl Root {
-    /// The processes that are meant; none named are all of the asker's job. The error names those that nobody knows, and those that
-    /// the asker may not steer.
+    /// The named processes; none named means all of the requester's job. The error names unknown ones, and those that the
+    /// requester may not steer.
     pub(super) fn targets_of(&self, from: &ProcId, named: &[ProcId]) -> Result<Vec<Members>, Targets> {
         let whole = ProcId::all(&from.nspace);
         let named = if named.is_empty() { std::slice::from_ref(&whole) } else { named };
@@ -191,13 +191,13 @@ impl Root {
         if refused.0.is_empty() { Ok(known) } else { Err(refused) }
     }
 
-    /// Of a job that runs, or has ended lately.
+    /// The size of a running job, or of one that has ended lately.
     fn size_of(&self, nspace: &Nspace) -> Option<u32> {
         let live = self.desc(nspace).map(|desc| desc.size);
         live.or_else(|| self.journals.get(nspace).map(|journal| journal.desc().size))
     }
 
-    /// Those who have failed while their job goes on have their result, and those whose job has ended.
+    /// Gives a result to targets that have failed while their job goes on, and to those in ended jobs.
     pub(super) fn with_the_dead(&self, members: &[Members]) -> Targets {
         let mut targets = Targets::of(members);
         for target in targets.iter_mut() {
@@ -219,5 +219,5 @@ fn add(members: &mut Vec<Members>, nspace: &Nspace, ranks: &Ranges) {
 }
 
 const NO_JOB: &str = "no such job is known";
-/// Runs of ranks that one reply names.
+/// The most spans of ranks in one reply.
 const MOST_SPANS: usize = 1000;

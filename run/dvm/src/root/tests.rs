@@ -1,4 +1,4 @@
-//! The root alone: it is told what happens, and what it wants done is looked at. No tree, no processes, no servers.
+//! The root alone: tests give it inputs and check its outputs. No tree, no processes, no servers.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::
 struct Told {
     root: Root,
     now: Time,
-    /// What it has wanted and nobody has looked at.
+    /// Its outputs that the test has not checked yet.
     wishes: VecDeque<FromRoot>,
     requests: u64,
 }
@@ -53,7 +53,7 @@ fn topology() -> Topology {
 }
 
 impl Told {
-    /// The root of so many nodes, of which nothing was heard yet.
+    /// A root of so many nodes, none of which has reported.
     fn new(size: u32) -> Told {
         let config = NodeConfig { slots: Slots::Stated(4), ..NodeConfig::for_test(0, size, topology()) };
         let root = Root::new(config, FUNCTIONS);
@@ -78,7 +78,7 @@ impl Told {
         self.tell(ToRoot::Post { origin: NodeId(origin), up: Arc::new(up) });
     }
 
-    /// An upcall on some node; its request.
+    /// Sends an upcall from some node; returns its request number.
     fn ask(&mut self, origin: u32, op: HostOp) -> u64 {
         self.requests += 1;
         let request = self.requests;
@@ -86,7 +86,7 @@ impl Told {
         request
     }
 
-    /// The name of a new job with so many processes.
+    /// Launches a job of so many processes; returns its name.
     fn launch(&mut self, job: JobRequest, procs: u32) -> Nspace {
         let apps =
             vec![AppSpec { argv: vec![Text::from("program")], procs: Some(procs), ..AppSpec::default() }];
@@ -100,7 +100,7 @@ impl Told {
         nspace
     }
 
-    /// A tool on the root's node spawns a job of one process, with a time limit in seconds; the request.
+    /// A tool on the root's node spawns a job of one process, with a time limit in seconds; returns the request.
     fn spawn_by_tool(&mut self, limit: Option<u32>) -> u64 {
         let tool = tool();
         self.connect_tool();
@@ -109,7 +109,7 @@ impl Told {
         self.ask(0, HostOp::Spawn(Asked { from: tool, request: Spawn { job, apps: vec![app] } }))
     }
 
-    /// On the root's node, once.
+    /// Connects the tool on the root's node, once.
     fn connect_tool(&mut self) {
         if !self.root.is_tool(&tool()) {
             let claims = Some(tool());
@@ -129,7 +129,7 @@ impl Told {
         self.tell(ToRoot::Gathered { op: Arc::new(op), among, missing: Ranges::new(), part });
     }
 
-    /// All processes of the job have ended like this, and every node has forgotten it.
+    /// All processes of the job end like this, and every node forgets it.
     fn end(&mut self, nspace: &Nspace, ranks: u32, status: ExitStatus) {
         let end = EndGroup {
             ranks: Ranges::first(ranks),
@@ -163,13 +163,13 @@ impl Told {
         casts.collect()
     }
 
-    /// The one task that daemons were given: who, the operation that they contribute to, and what it is.
+    /// The one task that daemons were given: the daemons, its operation, and the task.
     fn task(&self) -> (Ranges, OpId, Arc<Task>) {
         let [(to, Down::Task { id, task })] = self.casts()[..] else { panic!("{:?}", self.wishes) };
         (to.clone(), OpId::Task(id.clone()), task.clone())
     }
 
-    /// The last one.
+    /// The last task.
     fn task_among(&self) -> (Ranges, OpId, Arc<Task>) {
         let mut tasks = self.casts().into_iter().rev().filter_map(|(to, body)| match body {
             Down::Task { id, task } => Some((to.clone(), OpId::Task(id.clone()), task.clone())),
@@ -178,7 +178,7 @@ impl Told {
         tasks.next().unwrap_or_else(|| panic!("{:?}", self.wishes))
     }
 
-    /// All of them.
+    /// All tasks.
     fn tasks(&self) -> Vec<(OpId, Arc<Task>)> {
         let tasks = self.casts().into_iter().filter_map(|(_, body)| match body {
             Down::Task { id, task } => Some((OpId::Task(id.clone()), task.clone())),
@@ -298,7 +298,7 @@ fn a_job_that_goes_on_tells_who_is_waited_for_no_longer() {
 #[test]
 fn a_thousand_jobs_end_with_the_dvm() {
     let mut told = Told::up(2);
-    // Oversubscribed, of course.
+    // Oversubscribed.
     let policy = || crate::map::Policy { map: ":oversubscribe".parse().unwrap(), ..Default::default() };
     let launch = |told: &mut Told| told.launch(JobRequest { policy: policy(), ..JobRequest::default() }, 1);
     let jobs: Vec<Nspace> = (0..1000).map(|_| launch(&mut told)).collect();
@@ -423,7 +423,7 @@ fn spawn_of_a_negative_number_of_processes_is_refused() {
         );
         assert_eq!(told.answer(spawn).map(HostReply::status), refused, "{max_procs}");
     }
-    // One for each slot that is left.
+    // One rank for each slot that is left.
     let started = told.casts().into_iter().find_map(|(_, body)| match body {
         Down::Start(desc) => Some(desc.size),
         _ => None,
@@ -431,7 +431,7 @@ fn spawn_of_a_negative_number_of_processes_is_refused() {
     assert_eq!(started, Some(7));
 }
 
-/// What the root tells of where this job's ranks are.
+/// The root's answer to where this job's ranks are.
 fn map_of(told: &mut Told, nspace: &Nspace) -> Placed {
     let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
     let query = Query { keys: vec![query::names::MAP.into()], qualifiers };
@@ -649,7 +649,7 @@ fn what_happened_is_replayed_to_those_who_may_hear_it() {
     let name = |nspace: &Nspace| vec![Info::new(keys::EVENT_AFFECTED_PROC, ProcId::all(nspace))];
     assert_eq!(late(&mut told, 1, name(&other)), []);
     assert_eq!(late(&mut told, 1, name(&gone)), all);
-    // Others there may listen for the same codes already.
+    // Other clients there may be registered for the same codes already.
     let codes = all.map(|(code, ..)| code).to_vec();
     told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
     assert_eq!(late(&mut told, 1, name(&other)), []);

@@ -1,4 +1,4 @@
-//! What the root waits for by the clock. An entry that has lost its meaning is ignored when it fires.
+//! The root's timers. A timer that has become irrelevant is ignored when it fires.
 
 use phalanx_wire::Nspace;
 
@@ -6,11 +6,11 @@ use phalanx_wire::Nspace;
 pub(super) enum Timer {
     /// Boot has taken too long.
     Boot,
-    /// Readers of a job that is being ended are waited for no longer if they take nothing.
+    /// Stop waiting for readers of a job that is being ended, unless they have taken something.
     Readers(Nspace),
     /// The job's own limit.
     Limit(Nspace),
-    /// An operation should have ended by now.
+    /// The deadline of an operation.
     Operation(u64),
 }
 

@@ -1,7 +1,7 @@
-//! Tools: who was let in, through which daemon, and what goes with each of them when it leaves.
+//! Tools: which are connected, through which daemon, and what is cleaned up when they leave.
 //!
-//! The root knows them all, because a tool's name must be unique in the whole DVM and stay what it is on every server
-//! that the tool connects to. Which users may come at all, the server of the daemon has decided before.
+//! The root keeps all of them, because a tool's name must be unique in the whole DVM and the same on every server that the tool
+//! connects to. Which users may connect has already been decided by the daemon's server.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl Root {
         answer.give(cx, HostReply::ToolAdmitted(admitted));
     }
 
-    /// A tool may be a process of a job that we run, or have a namespace that is nobody's.
+    /// A tool may be a process of a running job, or have a namespace that is not in use.
     fn check_claim(&self, proc: &ProcId) -> Result<(), Status> {
         let is_rank = |size: u32| proc.rank.0 < size;
         let taken = match self.jobs.get(&proc.nspace) {
@@ -76,16 +76,15 @@ impl Root {
             self.tools.named += 1;
             let name = format!("{dvm}-tool{}", self.tools.named);
             let proc = ProcId::new(&Nspace::new(&name).map_err(|_| Status::ERR_BAD_PARAM)?, Rank(0));
-            // Somebody may have come with just this name.
+            // A tool may have claimed this very name.
             if !self.tools.connected.contains_key(&proc) {
                 return Ok(proc);
             }
         }
     }
 
-    /// A process that no job holds has finalized or lost its connection. What it published and what it waits
-    /// for goes with it, and the jobs that it has started, unless they were to stay; its registrations end where they are, at
-    /// its server.
+    /// A process outside of any job has finalized or lost its connection. Its publications and requests are dropped, and the
+    /// jobs that it has started end unless they are to stay; its server ends its registrations.
     pub(super) fn on_tool_left(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         if self.tools.connected.remove(proc).is_none() {
             return;
@@ -103,14 +102,14 @@ impl Root {
         }
     }
 
-    /// A daemon is gone, and the tools that were connected to it.
+    /// A daemon is gone, and with it the tools that were connected to it.
     pub(super) fn on_tools_lost(&mut self, cx: &mut Cx<'_>, node: NodeId) {
         let gone = self.tools.connected.iter().filter(|(_, connected)| connected.node == node);
         let gone: Vec<ProcId> = gone.map(|(proc, _)| proc.clone()).collect();
         gone.iter().for_each(|proc| self.on_tool_left(cx, proc));
     }
 
-    /// The daemon whose server a process is connected to. Of tools only the root knows it.
+    /// The daemon that a process's server belongs to. For tools, only the root knows it.
     pub(super) fn node_of(&self, proc: &ProcId) -> Option<NodeId> {
         match self.jobs.get(&proc.nspace) {
             Some(job) => job.desc.node_of(proc.rank),

@@ -1,4 +1,4 @@
-//! The attributes of single programs, and what the standard's struct for them holds besides.
+//! The attributes of single programs, and the other fields of the standard's struct for them.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ pub(super) const TABLE: [Attribute<AppSpec>; 5] = [
     Attribute {
         key: keys::WDIR,
         read: |app, value| set(&mut app.cwd, Some(text(value)?.clone())),
-        // The struct has a place for it.
+        // The struct has a field for it.
         write: |_| None,
         required: false,
     },
     Attribute {
         key: keys::WDIR_USER_SPECIFIED,
-        // A directory that is not there is an error, whoever has chosen it.
+        // A missing directory is an error in any case.
         read: |_, _| Ok(()),
         write: |_| None,
         required: false,
@@ -53,7 +53,7 @@ pub(super) const TABLE: [Attribute<AppSpec>; 5] = [
     },
 ];
 
-/// The hosts, where `PMIX_HOST` has no words for all that was said of them.
+/// The hosts, if `PMIX_HOST` cannot express them in full.
 pub const HOSTS: &str = "phalanx.hosts";
 
 pub(super) fn of_app(app: &App, job: &[Info]) -> Result<AppSpec, String> {

@@ -95,7 +95,7 @@ pub(super) const TABLE: [Attribute<JobRequest>; 17] = [
         write: |job| (job.on_failure == FailurePolicy::KillOnSignal).then(|| true.into()),
         required: true,
     },
-    // How often, the next one says.
+    // The next attribute states how often.
     Attribute {
         key: keys::JOB_RECOVERABLE,
         read: |job, value| {
@@ -128,7 +128,7 @@ pub(super) const TABLE: [Attribute<JobRequest>; 17] = [
         write: |job| job.timeout.map(whole_seconds),
         required: false,
     },
-    // Others end the job up to a second later.
+    // Other implementations use the rounded one, and end the job up to a second later.
     Attribute {
         key: JOB_TIMEOUT,
         read: |job, value| {
@@ -164,7 +164,7 @@ pub(super) const TABLE: [Attribute<JobRequest>; 17] = [
     Attribute {
         key: keys::TIMEOUT,
         read: |job, value| set(&mut job.start_timeout, seconds(value)?),
-        // The next one says it.
+        // The next attribute covers it.
         write: |_| None,
         required: false,
     },
@@ -179,20 +179,21 @@ pub(super) const TABLE: [Attribute<JobRequest>; 17] = [
     },
 ];
 
-/// What takes a checkpoint of one process, and what runs instead of the program of one that goes on from such: for a shell.
+/// Shell commands: one takes a checkpoint of a process, the other runs instead of the program of a process that restarts from
+/// one.
 pub const CHECKPOINT_COMMAND: &str = "phalanx.checkpoint_command";
 pub const RESTART_COMMAND: &str = "phalanx.restart_command";
-/// How often a rank of a job that can recover is started again, unless its spawn says.
+/// How often a failed rank of a recoverable job is started again, unless its spawn sets it.
 pub const MOST_RESTARTS: u32 = 3;
-/// A rank that exits with a code is let go; a signal or an abort ends the job.
+/// A non-zero exit of a rank is tolerated; a signal or an abort ends the job.
 pub const KILL_ON_SIGNAL: &str = "phalanx.kill_on_signal";
-/// The limit of `PMIX_JOB_TIMEOUT`, where it is not whole seconds, in microseconds.
+/// The limit of `PMIX_JOB_TIMEOUT` in microseconds, if it is not in whole seconds.
 const JOB_TIMEOUT: &str = "phalanx.job_timeout";
-/// Whether its programs get nothing but the environment that it names.
+/// Whether its programs get only the environment that the spawn lists.
 pub const WHOLE_ENV: &str = "phalanx.whole_env";
 
-/// What a spawn means that says nothing. A tool gets output unless it says that it does not want it. PRRTE's `prun` pushes input to rank
-/// 0 without a word; like every launcher it says whose manners its job has.
+/// The defaults of a spawn. A tool gets output unless it declines. PRRTE's `prun` pushes input to rank 0 without a directive;
+/// it is recognised by the personality that every launcher sends.
 pub(super) fn unsaid(job: &[Info]) -> JobRequest {
     let is_tool = job.is_set(keys::REQUESTOR_IS_TOOL);
     let is_launcher = is_tool && job.find(keys::PERSONALITY).is_some();
@@ -238,7 +239,7 @@ fn target_name(target: StdinTarget) -> String {
     }
 }
 
-/// No number above 0 is no limit.
+/// A value of 0 or less means no limit.
 fn seconds(value: &Value) -> Result<Option<Duration>, String> {
     let seconds = value.as_i64().ok_or("expected a number of seconds")?;
     Ok(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs))

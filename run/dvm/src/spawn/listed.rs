@@ -6,7 +6,7 @@ use phalanx_wire::{DataArray, Value};
 use crate::hosts::{Host, HostEntry, Slots, read_cpus, read_host};
 use crate::map::{Rankfile, Sequence, SequenceEntry};
 
-/// As `PMIX_HOST` has them. It has no words for most slots.
+/// As a value of `PMIX_HOST`, which cannot express `max_slots`.
 pub(super) fn host_words(hosts: &[HostEntry]) -> String {
     hosts.iter().map(words_of_one).collect::<Vec<_>>().join(",")
 }
@@ -23,7 +23,7 @@ fn words_of_one(entry: &HostEntry) -> String {
     }
 }
 
-/// `HOST SLOTS MOST USER`, with a dash for what is not said. A host that was mentioned so many times has `xN` slots.
+/// `HOST SLOTS MOST USER`, with a dash for what is missing. A host that was mentioned N times has `xN` slots.
 pub(super) fn write_hosts(hosts: &[HostEntry]) -> Value {
     strings(hosts.iter().map(|HostEntry { host, slots, max_slots, user }| {
         let slots = match slots {
@@ -53,7 +53,7 @@ pub(super) fn read_hosts(value: &Value) -> Result<Vec<HostEntry>, String> {
     Ok(hosts)
 }
 
-/// `LINE HOST CPUS`, with a dash for what is not said.
+/// `LINE HOST CPUS`, with a dash for what is missing.
 pub(super) fn write_sequence(sequence: &Sequence) -> Value {
     strings(sequence.entries.iter().map(placed))
 }

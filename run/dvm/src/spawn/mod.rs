@@ -1,8 +1,8 @@
-//! A job request as `PMIx_Spawn` has it, and back: one table of attributes, read in both directions.
+//! A job request as arguments of `PMIx_Spawn`, and back: one table of attributes, read in both directions.
 //!
-//! `px run` writes what the user wants of somebody else's DVM with it, and the root of a DVM reads with it what processes and tools
-//! ask for. So a request means the same wherever it is carried out. What the standard has no attribute for has one of our own;
-//! those without which the job would be another one are required, so that nobody drops them silently.
+//! `px run` uses it to send the user's job to another DVM, and the root of a DVM to read the requests of processes and tools.
+//! So a request means the same wherever it is carried out. What the standard has no attribute for has one of our own; those
+//! that change the job essentially are marked as required, so that they are never dropped silently.
 
 mod app;
 mod job;
@@ -20,23 +20,23 @@ pub use app::HOSTS;
 pub use job::{CHECKPOINT_COMMAND, KILL_ON_SIGNAL, MOST_RESTARTS, RESTART_COMMAND, WHOLE_ENV};
 pub use placement::{RANKFILE, SEQUENCE};
 
-/// One attribute: how it gets into a request, and how it is said of one.
+/// One attribute: how it is read into a request, and written from one.
 pub(crate) struct Attribute<T: 'static> {
     key: &'static str,
-    /// The error says what is wrong with the value.
+    /// The error describes what is wrong with the value.
     read: fn(&mut T, &Value) -> Result<(), String>,
     write: fn(&T) -> Option<Value>,
-    /// Whoever does not know it is to refuse the spawn.
+    /// A server that does not know it must refuse the spawn.
     required: bool,
 }
 
 /// The attributes of whole jobs.
 pub(crate) const JOB: &[&str] = &keys_of(&job::TABLE);
-/// The attributes of single programs. Said of the job, they hold for every program that says nothing else.
+/// The attributes of single programs. Given for the job, they are the defaults of every program.
 pub(crate) const APP: &[&str] = &keys_of(&app::TABLE);
-/// How ranks are placed: of the job, or of one program.
+/// How ranks are placed: for the job, or for one program.
 pub(crate) const PLACEMENT: &[&str] = &keys_of(&placement::TABLE);
-/// The attributes of jobs that a request keeps as they were said; whoever carries them out reads them there.
+/// The attributes of jobs that a request keeps unchanged for the code that carries them out.
 pub(crate) const KEPT: &[&str] =
     &[keys::IOF_CACHE_SIZE, keys::IOF_DROP_NEWEST, keys::IOF_DROP_OLDEST, keys::NOHUP, keys::SPAWN_CHILD_SEP];
 
@@ -46,7 +46,7 @@ pub(crate) fn is_of_app(key: &str) -> bool {
 }
 
 impl JobRequest {
-    /// What to hand to `PMIx_Spawn`. Programs get the job's environment with their own.
+    /// The arguments of `PMIx_Spawn`. Programs get the job's environment with their own.
     pub fn to_spawn(&self) -> (Vec<Info>, Vec<App>) {
         let mut job = write(&job::TABLE, self);
         job.extend(write(&placement::TABLE, &self.policy));
@@ -54,7 +54,7 @@ impl JobRequest {
         (job, self.apps.iter().map(|app| app::to_app(app, &self.env)).collect())
     }
 
-    /// What a spawn asks for. Its programs begin with `env`. The error is for whoever has asked.
+    /// The request of a spawn. Its programs start with the environment `env`. The error is for the requester.
     pub(crate) fn of_spawn(
         from: &ProcId,
         env: Vec<Text>,
@@ -71,7 +71,7 @@ impl JobRequest {
     }
 }
 
-/// In the order of the table, whatever the order in which things were said.
+/// Reads attributes in the order of the table, whatever their order in the request.
 fn read<T>(table: &[Attribute<T>], to: &mut T, said: &[Info]) -> Result<(), String> {
     for attribute in table {
         if let Some(value) = said.find(attribute.key) {

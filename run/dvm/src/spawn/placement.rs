@@ -1,4 +1,4 @@
-//! The attributes that place ranks, in the words of the launcher's options.
+//! The attributes that place ranks, with the words of the launcher's options as values.
 
 use phalanx_spec::keys;
 use phalanx_topo::CpuSet;
@@ -52,11 +52,11 @@ pub(super) const TABLE: [Attribute<Policy>; 6] = [
     },
 ];
 
-/// What the file says that `PMIX_MAPBY` names; its reader has read it.
+/// The contents of the file that `PMIX_MAPBY` names, read by the launcher.
 pub const SEQUENCE: &str = "phalanx.sequence";
 pub const RANKFILE: &str = "phalanx.rankfile";
 
-/// How ranks are to be placed.
+/// The placement that the attributes request.
 pub(super) fn policy(said: &[Info]) -> Result<Policy, String> {
     let mut policy = Policy::default();
     read(&TABLE, &mut policy, said)?;

@@ -1,4 +1,4 @@
-//! Every request survives being said as a spawn.
+//! Every request survives the way through a spawn.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -199,7 +199,7 @@ fn any_job() -> impl Strategy<Value = JobRequest> {
                 apps,
                 env: Vec::new(),
                 whole_env: !diag,
-                // Nobody reads what is not forwarded.
+                // Input that is not forwarded has no reader.
                 stdin: if input { stdin } else { StdinTarget::None },
                 forward: Some(IofChannel(forward.fold(0, |all, one| all | one))),
                 diag,
@@ -231,7 +231,7 @@ proptest! {
         prop_assert_eq!(read_back(&job, &apps), Ok(request));
     }
 
-    /// A tool's server adds what makes it a tool; what was said holds all the same.
+    /// A tool's server adds the attributes that mark it as a tool; the tool's own directives still count.
     #[test]
     fn tools_get_what_they_have_said(request in any_job()) {
         let (mut job, apps) = request.to_spawn();

@@ -1,4 +1,4 @@
-//! One command that starts daemons: what it has said, and whether it goes on.
+//! One command that starts daemons: its output, and its state.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,14 @@ pub(super) struct Running {
     err: Lines,
     /// The last lines of its standard error.
     pub(super) said: VecDeque<String>,
-    /// The last lines of its standard output that no daemon would write, and the size of all of them.
+    /// The last lines of its standard output that are not from a daemon, and the size of all such lines.
     written: VecDeque<String>,
     others: usize,
     pub(super) out_closed: bool,
     pub(super) err_closed: bool,
-    /// Its daemons were told who they are.
+    /// The secret and the [`super::Birth`] were sent to its daemons.
     pub(super) born: bool,
-    /// Its daemons were told where the others are.
+    /// The [`super::Meeting`] was sent to its daemons.
     pub(super) met: bool,
 }
 
@@ -28,29 +28,29 @@ pub(super) enum AgentState {
     #[default]
     Waiting,
     Running,
-    /// Some of what it wrote may still come.
+    /// Some of its output may still come.
     Exited(ExitStatus),
-    /// What its end means was seen to.
+    /// Its end was handled.
     Over,
 }
 
 impl Running {
-    /// What it writes to its standard output, as whole lines.
+    /// Takes data from its standard output; returns whole lines.
     pub(super) fn lines(&mut self, data: &[u8]) -> Vec<String> {
         self.out.take(data)
     }
 
-    /// What it writes to its standard error: the lines that have become whole.
+    /// Takes data from its standard error; returns the lines that are complete.
     pub(super) fn errors(&mut self, data: &[u8]) -> Vec<String> {
         self.err.take(data)
     }
 
-    /// Keeps one of them, as long as few come after it.
+    /// Keeps a line of its standard error among the last few.
     pub(super) fn keep_error(&mut self, line: &str) {
         remember(&mut self.said, line);
     }
 
-    /// A line that no daemon would write. `false`: there are too many.
+    /// A line that is not from a daemon. `false`: there are too many.
     pub(super) fn hear_other(&mut self, line: &str) -> bool {
         remember(&mut self.written, line);
         self.others += line.len() + 1;
@@ -80,7 +80,7 @@ impl Running {
     }
 }
 
-/// Keeps the last few lines that say something.
+/// Keeps the last few lines that are not blank.
 fn remember(lines: &mut VecDeque<String>, line: &str) {
     if !line.trim().is_empty() {
         lines.push_back(line.trim_end().to_owned());
@@ -90,7 +90,7 @@ fn remember(lines: &mut VecDeque<String>, line: &str) {
     }
 }
 
-/// Text that becomes lines; what is too long for one is cut.
+/// Text that is split into lines; lines that are too long are cut.
 #[derive(Debug, Default)]
 struct Lines(Vec<u8>);
 
@@ -108,7 +108,7 @@ impl Lines {
         lines
     }
 
-    /// A last line without an end.
+    /// An unfinished last line.
     fn begun(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok().map(str::trim).filter(|line| !line.is_empty())
     }
@@ -116,7 +116,7 @@ impl Lines {
 
 const LONGEST_LINE: usize = 4096;
 const MOST_SAID: usize = 4;
-/// What login shells have to say is less.
+/// Login shells print less than this.
 const MOST_OTHER: usize = 256 << 10;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What the root and a daemon that is being started say to each other over the streams of the command that starts it.
+//! The protocol between the root and a daemon that is being started, over the streams of the command that starts it.
 //!
-//! The daemon writes lines, because a login shell may have written others before: who it is ([`greeting`]), and then where it
-//! can be reached. It reads the secret of the DVM as a line of its own, and then two messages, each after its length in
-//! four bytes: its [`Birth`], and the [`Meeting`]. Empty lines before and empty messages between say that the root is there.
+//! The daemon writes lines, as a login shell may have written others before: its identity ([`greeting`]), and then its
+//! addresses. It reads the secret of the DVM as a line of its own, and then two messages, each preceded by its length in four
+//! bytes: its [`Birth`], and the [`Meeting`]. Empty lines before and empty messages between are signs of life of the root.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::encoding::{Encode, encoded, from_bytes, to_bytes};
 use crate::hosts::Slots;
 use crate::id::NodeId;
 
-/// What a new daemon is told of itself and its DVM.
+/// The configuration of a new daemon and its DVM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Birth {
     pub dvm: Arc<str>,
-    /// How many daemons there are.
+    /// The number of daemons.
     pub size: u32,
     /// Children per daemon.
     pub radix: u32,
-    /// By which networks it is to be reached, in the words of `--network`.
+    /// The networks by which it is to be reached, in the syntax of `--network`.
     pub networks: Vec<Text>,
     pub lasts: bool,
     pub limits: Limits,
@@ -37,7 +37,7 @@ pub struct Cradle {
     pub max_slots: Option<u32>,
 }
 
-/// Where those daemons are reached that have others below them.
+/// The addresses of the daemons that have others below them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meeting {
     pub addresses: Vec<(NodeId, Arc<str>)>,
@@ -48,7 +48,7 @@ impl Birth {
         said(self)
     }
 
-    /// Without the length before it.
+    /// Decodes it, without the length before it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Birth, String> {
         from_bytes(bytes).map_err(|error| format!("cannot understand what this daemon is to be: {error}"))
     }
@@ -59,7 +59,7 @@ impl Meeting {
         said(self)
     }
 
-    /// Without the length before it.
+    /// Decodes it, without the length before it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Meeting, String> {
         from_bytes(bytes).map_err(|error| format!("cannot understand where other daemons are: {error}"))
     }
@@ -94,11 +94,11 @@ pub fn failed(why: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     Greeting,
-    /// A greeting of something that cannot take part, and why.
+    /// A greeting of a daemon that cannot take part, and why.
     Stranger(String),
     Reached(&'a str),
     Failed(&'a str),
-    /// What a login shell says, for example.
+    /// Output of a login shell, for example.
     Other,
 }
 
@@ -123,7 +123,7 @@ impl Line<'_> {
 const GREETING: &str = "px-daemon ";
 const REACHED: &str = "px-daemon-at ";
 const FAILED: &str = "px-daemon-failed ";
-/// Counted up when what is said here changes.
+/// Incremented whenever this protocol changes.
 const PROTOCOL: &str = "2";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 

@@ -1,4 +1,4 @@
-//! How the daemons of other hosts are started, from the command to the moment when all are up, and how those commands end.
+//! How the daemons of other hosts are started, from the command until all are up, and how those commands end.
 //!
 //! A `Starter` exists at the root of a DVM that has a [`crate::Fleet`]. It runs commands (agents), reads what daemons say over
 //! them, and tells each who it is and where the others are; from then on daemons speak over links, and the command only
@@ -42,11 +42,11 @@ use twins::Twins;
 #[derive(Clone)]
 pub struct StartPlan {
     pub fleet: Fleet,
-    /// The agents are processes of this namespace, by number. No job is called so.
+    /// The agents are processes of this namespace, by number. No job has this name.
     pub nspace: Nspace,
     /// The line from which a daemon reads the secret of the DVM.
     pub secret: Arc<str>,
-    /// In the words of `--network`.
+    /// In the syntax of `--network`.
     pub networks: Vec<Text>,
 }
 
@@ -58,32 +58,32 @@ pub(crate) struct Starter {
     limits: Limits,
     radix: u32,
     agents: Vec<Running>,
-    /// Those before it were started.
+    /// The next agent to start; earlier ones were started.
     next: usize,
     hosts: Vec<HostState>,
-    /// Where the first daemons are reached: those that have others below them.
+    /// The addresses of the first daemons, which have others below them.
     inner: Vec<Option<Arc<str>>>,
     /// Until all are up.
     twins: Twins,
-    /// How daemons have ended of which their `srun` says so.
+    /// How daemons have ended, by the messages of their `srun`.
     ends: BTreeMap<usize, String>,
-    /// What was said on their standard error, the last of it.
+    /// The last line about each host on standard error.
     words: BTreeMap<usize, String>,
     /// Why the batch system has ended all of them.
     cancelled: Option<String>,
-    /// While the DVM ends: those whose daemons have gone.
+    /// While the DVM ends: hosts with daemons that have gone.
     gone: BTreeSet<usize>,
     timers: Timers<Timer>,
     booted: bool,
-    /// The start has failed, and why is told soon.
+    /// The start has failed, and the reason is reported soon.
     failing: bool,
     stopping: bool,
-    /// Those that had not ended by themselves.
+    /// Agents that had not ended by themselves were killed.
     killed: bool,
     told_over: bool,
 }
 
-/// What is to be done, in order.
+/// An action to take; actions are carried out in order.
 #[derive(Debug)]
 pub(crate) enum FromStarter {
     Effect(Effect),
@@ -92,13 +92,13 @@ pub(crate) enum FromStarter {
         node: NodeId,
         why: String,
     },
-    /// The DVM cannot be what was asked for. What follows says why.
+    /// The DVM cannot come up as requested. The reason follows.
     Failing,
     Failed {
         error: String,
     },
     Note(String),
-    /// So many hosts are there, or given up.
+    /// How many hosts are up, or given up.
     Progress {
         done: u32,
         of: u32,
@@ -111,24 +111,24 @@ pub(crate) enum FromStarter {
 enum Timer {
     /// The phase of this host has taken too long.
     Phase(usize),
-    /// What an agent wrote before its end has come by now.
+    /// What an agent wrote before its end has arrived by now.
     Exited(usize),
-    /// The same of a daemon.
+    /// The same for a daemon.
     Ended(usize),
-    /// The daemons of an agent have gone, and it has had time to see that.
+    /// The daemons of an agent have gone, and it has had time to notice.
     Alone(usize),
     /// Other hosts have had time to fail as well.
     Failing,
     /// Agents have had time to end.
     Stopping,
-    /// Daemons that have not been told all yet are to hear that somebody is there.
+    /// Daemons without complete instructions get a sign of life.
     Alive,
 }
 
 type Out = VecDeque<FromStarter>;
 
 impl Starter {
-    /// `inner`: so many daemons, the root included, have others below them.
+    /// `inner`: the number of daemons, including the root, that have others below them.
     pub(crate) fn new(plan: StartPlan, config: &NodeConfig, inner: u32) -> Starter {
         let state = |_: &_| HostState { phase: Phase::Waiting, since: Time::default() };
         let mut known = vec![None; inner.max(1) as usize];
@@ -171,7 +171,7 @@ impl Starter {
         self.agents.iter().all(|agent| matches!(agent.state, AgentState::Waiting | AgentState::Over))
     }
 
-    /// At the very first turn.
+    /// Handles the very first turn.
     pub(crate) fn begin(&mut self, now: Time, out: &mut Out) {
         self.tell_progress(out);
         self.go_on(now, out);
@@ -180,7 +180,7 @@ impl Starter {
         }
     }
 
-    /// Starts as many as may be on their way at a time.
+    /// Starts as many agents as may be starting at a time.
     fn go_on(&mut self, now: Time, out: &mut Out) {
         let is_early = |host: &usize| matches!(self.hosts[*host].phase, Phase::Starting | Phase::Settling);
         let mut early = (0..self.hosts.len()).filter(is_early).count();
@@ -199,7 +199,7 @@ impl Starter {
                 cpus: None,
                 stdin: StdinPlan::Pipe,
                 diag: false,
-                // `srun` that is killed while it launches leaves its step on the hosts.
+                // An `srun` that is killed while it launches leaves its step on the hosts.
                 asked_first: true,
                 may_leave: true,
             }))));
@@ -275,7 +275,7 @@ impl Starter {
         }
     }
 
-    /// The daemon is linked to the others, and has said what its node is called and looks like. `false`: it is none of them.
+    /// The daemon is linked to the others, and has reported its host name and topology. `false`: it is not accepted.
     pub(crate) fn on_card(&mut self, now: Time, node: NodeId, hostname: &Arc<str>, out: &mut Out) -> bool {
         let Some(host) = self.host_of(node) else { return true };
         if self.is_lost(host) {
@@ -296,7 +296,7 @@ impl Starter {
         true
     }
 
-    /// A link to a daemon has ended. When the DVM ends, nothing is left for the agent to do but to see it.
+    /// A link to a daemon has ended. When the DVM ends, its agent only has to notice that.
     pub(crate) fn on_unlinked(&mut self, now: Time, node: NodeId) {
         let Some(host) = self.host_of(node).filter(|_| self.stopping) else { return };
         self.gone.insert(host);
@@ -324,12 +324,12 @@ impl Starter {
         }
     }
 
-    /// Whether the DVM cannot be what was asked for.
+    /// Whether the DVM cannot come up as requested.
     pub(crate) fn is_failing(&self) -> bool {
         self.failing
     }
 
-    /// Whether without this daemon there is no DVM.
+    /// Whether there is no DVM without this daemon.
     pub(crate) fn needs(&self, node: NodeId) -> bool {
         self.host_of(node).is_some() && !self.booted && !self.stopping && !self.plan.fleet.skip_bad
     }
@@ -341,7 +341,7 @@ impl Starter {
         self.timers.cancel(|timer| matches!(timer, Timer::Phase(_) | Timer::Failing));
     }
 
-    /// The DVM ends: so do the agents, or are ended.
+    /// The DVM ends: the agents end by themselves, or are ended.
     pub(crate) fn stop(&mut self, now: Time, out: &mut Out) {
         if std::mem::replace(&mut self.stopping, true) {
             return;
@@ -355,7 +355,7 @@ impl Starter {
             if agent.state != AgentState::Running {
                 continue;
             }
-            // Where no daemon is one of the DVM, there is nothing to be brought to an end.
+            // Without an accepted daemon behind it, an agent has nothing to wind up.
             match self.plan.fleet.agents[number].hosts.iter().any(is_up) {
                 true => {
                     let proc = ProcId::new(&self.plan.nspace, Rank(number as u32));
@@ -367,7 +367,7 @@ impl Starter {
         self.try_over(out);
     }
 
-    /// Does what is due.
+    /// Handles due timers.
     pub(crate) fn tick(&mut self, now: Time, out: &mut Out) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
@@ -383,7 +383,7 @@ impl Starter {
         }
     }
 
-    /// How far those hosts have come that are not up yet.
+    /// The state of the hosts that are not up yet.
     pub(crate) fn unfinished(&self, now: Time) -> Option<String> {
         let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
         let open = hosts.filter(|(state, _)| !self.booted && state.is_open());
@@ -507,7 +507,8 @@ impl Starter {
         self.agents[agent].keep_error(text);
     }
 
-    /// Everybody behind the agent is there to hear the secret: before, it could reach something else.
+    /// Sends the secret only when all daemons behind the agent have sent their greeting: before that, another program could
+    /// read it.
     fn try_give_birth(&mut self, agent: usize, out: &mut Out) {
         let hosts = &self.plan.fleet.agents[agent].hosts;
         let any_in = |phase: Phase| hosts.iter().any(|host| self.hosts[*host].phase == phase);
@@ -533,7 +534,7 @@ impl Starter {
         self.say(agent, bytes.into(), out);
     }
 
-    /// Who can be reached by others is known: the daemons may look for each other.
+    /// Sends the addresses of inner daemons once they are known, so that the daemons can connect to each other.
     fn try_meet(&mut self, now: Time, out: &mut Out) {
         let is_known = |(node, address): (usize, &Option<Arc<str>>)| {
             address.is_some() || node.checked_sub(1).is_some_and(|host| self.is_lost(host))
@@ -559,8 +560,8 @@ impl Starter {
         out.push_back(FromStarter::Effect(Effect::Stdin { proc, data }));
     }
 
-    /// What has no meaning but that it comes: a daemon whose root is gone may never see the end of its input, if
-    /// whoever was to carry that is gone too.
+    /// Sends a sign of life: a daemon whose root is gone may never see the end of its input, if the process that relays it is
+    /// gone, too.
     fn say_alive(&mut self, now: Time, out: &mut Out) {
         if self.booted || self.stopping {
             return;
@@ -604,7 +605,7 @@ impl Starter {
         self.try_over(out);
     }
 
-    /// A daemon has ended, and its agent has not.
+    /// A daemon has ended, but its agent has not.
     fn on_ended(&mut self, now: Time, host: usize, out: &mut Out) {
         if let Some(reason) = self.end_of(host).filter(|_| !self.stopping) {
             self.lose_ended(now, host, reason, out);
@@ -620,7 +621,7 @@ impl Starter {
         self.lose(now, host, why, out);
     }
 
-    /// What its `srun` has said of the end of a daemon.
+    /// The messages of `srun` about the end of a daemon.
     fn end_of(&self, host: usize) -> Option<String> {
         let how = self.ends.get(&host);
         let text =
@@ -645,7 +646,7 @@ impl Starter {
         self.try_meet(now, out);
     }
 
-    /// What the loss of a host means for its agent, and for the start.
+    /// Handles the consequences of a host's loss for its agent, and for the start.
     fn after_loss(&mut self, now: Time, host: usize, out: &mut Out) {
         if let Some(agent) = self.plan.fleet.agents.iter().position(|agent| agent.hosts.contains(&host)) {
             match self.plan.fleet.agents[agent].hosts.iter().all(|host| self.is_lost(*host)) {
@@ -668,7 +669,7 @@ impl Starter {
         }
     }
 
-    /// Why there is no DVM: each host that is not there, and what was heard of it.
+    /// Why there is no DVM: each missing host with its reason.
     fn failure(&self) -> String {
         let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
         let lost: Vec<String> = hosts
@@ -697,13 +698,13 @@ impl Starter {
         (0..self.agents.len()).for_each(|agent| self.signal(agent, SIGKILL, out));
     }
 
-    /// Even a kill has not ended them: nobody waits for that.
+    /// Not even a kill has ended them: stop waiting for them.
     fn give_agents_up(&mut self, out: &mut Out) {
         self.agents.iter_mut().for_each(|agent| agent.state = AgentState::Over);
         self.try_over(out);
     }
 
-    /// SIGTERM first: `srun` that is killed while it launches leaves its step on the hosts.
+    /// SIGTERM first: an `srun` that is killed while it launches leaves its step on the hosts.
     fn signal(&self, agent: usize, signal: i32, out: &mut Out) {
         if self.agents[agent].state == AgentState::Running {
             let proc = ProcId::new(&self.plan.nspace, Rank(agent as u32));
@@ -720,28 +721,28 @@ fn few<T: AsRef<str>>(names: &[T], separator: &str) -> String {
     }
 }
 
-/// Nobody finds the secret in a log.
+/// Keeps the secret out of logs.
 impl fmt::Debug for StartPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StartPlan").field("fleet", &self.fleet).finish_non_exhaustive()
     }
 }
 
-/// How often daemons that wait for what the root has to say hear that it is there; they wait for [`HEARD_OF`] at most.
+/// How often daemons that wait for instructions get a sign of life; without one they wait for [`HEARD_OF`] at most.
 const ALIVE: std::time::Duration = std::time::Duration::from_secs(1);
-/// A daemon ends that has heard nothing for so long before it has a link.
+/// A daemon without a link ends if it has received nothing for so long.
 pub const HEARD_OF: std::time::Duration = std::time::Duration::from_secs(10);
-/// Hosts that are being started at the same time.
+/// The most hosts that are being started at the same time.
 const MOST_AT_ONCE: usize = 64;
-/// What an agent may write before it is read.
+/// What an agent may write ahead of us.
 const AHEAD: usize = 64 << 10;
-/// After an agent's end, for what it wrote before.
+/// How long output written before an agent's end may take to arrive.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
-/// After the first host that fails, so that others are named, too.
+/// The delay after the first failing host, so that the report includes others.
 const OTHERS: std::time::Duration = std::time::Duration::from_millis(300);
 /// How long agents may take to end by themselves.
 const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
-/// How long one may take whose daemons have gone.
+/// How long an agent may take after its daemons have gone.
 const AGENT_GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 const MOST_NAMED: usize = 10;
 

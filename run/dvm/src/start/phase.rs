@@ -1,10 +1,10 @@
-//! How far the daemon of a host has come.
+//! The state of a host's daemon during the start.
 
 use std::fmt;
 
 use phalanx_core::Time;
 
-/// How far one host has come, and since when.
+/// The phase of one host, and since when.
 #[derive(Debug)]
 pub(super) struct HostState {
     pub(super) phase: Phase,
@@ -26,11 +26,11 @@ impl HostState {
 pub(super) enum Phase {
     /// Others are started first.
     Waiting,
-    /// Its agent runs, and its daemon has not said who it is.
+    /// Its agent runs, and its daemon has not sent its greeting.
     Starting,
-    /// It is told, or has still to be told, what it is to be.
+    /// It has been sent, or is yet to be sent, its configuration.
     Settling,
-    /// It has said where it can be reached.
+    /// It has reported its addresses.
     Joining,
     Up,
     /// With the reason.

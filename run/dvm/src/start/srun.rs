@@ -1,15 +1,16 @@
-//! What `srun` says of the tasks that it has started. It ends only when the last one has ended, so its remarks tell first.
+//! Parses the messages of `srun` about its tasks. It ends only with the last task, so these messages are the first sign of
+//! trouble.
 
 /// A line of its standard error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Remark<'a> {
     /// These tasks have ended: `srun: error: n2: task 0: Killed`.
     Ended(Vec<usize>, &'a str),
-    /// The step or its job was ended by somebody, or by a limit, which it names.
+    /// The step or its job was ended by a person or a limit, which the text names.
     Cancelled(&'a str),
-    /// That it does what follows from such things.
+    /// A message about a consequence of such an end.
     Echo,
-    /// Something else, and the task that it is about, if it says so.
+    /// Anything else, and the task concerned, if it names one.
     Other(Option<usize>, &'a str),
 }
 
@@ -28,7 +29,7 @@ impl Remark<'_> {
         if ECHOES.iter().any(|echo| line.starts_with(echo)) {
             return Remark::Echo;
         }
-        // With `--label` what slurmstepd says for a task begins with its number.
+        // With `--label`, slurmstepd's messages about a task begin with the task's number.
         let labelled = line.split_once(": ").and_then(|(task, rest)| Some((task.trim().parse().ok()?, rest)));
         labelled.map_or(Remark::Other(None, line), |(task, rest)| Remark::Other(Some(task), rest))
     }

@@ -1,4 +1,4 @@
-//! A starter alone: agents say their lines, and what is done with them is looked at.
+//! A starter alone: tests play the agents' output, and check what the starter does.
 
 use phalanx_topo::Topology;
 
@@ -51,12 +51,12 @@ impl Told {
         ProcId::new(&self.starter.plan.nspace, Rank(number))
     }
 
-    /// The daemon has come to the others.
+    /// The daemon has joined the others.
     fn up(&mut self, node: u32) {
         self.comes(node, &format!("n{node}"));
     }
 
-    /// The same, on a host that calls itself so. Whether it is one of them.
+    /// The same, on a host with this name of its own. Returns whether it was accepted.
     fn comes(&mut self, node: u32, hostname: &str) -> bool {
         self.starter.on_card(self.now, NodeId(node), &hostname.into(), &mut self.out)
     }
@@ -84,7 +84,7 @@ impl Told {
         self.starter.tick(self.now, &mut self.out);
     }
 
-    /// What an agent was given to read since the last time.
+    /// The bytes that an agent was given to read since the last call.
     fn heard(&mut self, agent: u32) -> Vec<u8> {
         let wanted = self.agent(agent);
         let mut heard = Vec::new();
@@ -143,7 +143,7 @@ fn one_command_may_start_many_daemons() {
     let nodes: Vec<u32> = birth_of(&told.heard(0)).cradles.iter().map(|cradle| cradle.node.0).collect();
     assert_eq!(nodes, [1, 2, 3]);
     told.says(0, &format!("0: {}", reached_at("10.0.0.2:7")));
-    // With two children per daemon, all four know of node 1.
+    // With two children per daemon, node 1 is the only inner one besides the root, so all four get its address.
     assert_eq!(Meeting::from_bytes(&told.heard(0)[4..]).unwrap().addresses.len(), 2);
 }
 
@@ -177,7 +177,7 @@ fn a_start_that_is_given_up_says_who_had_come_how_far() {
     assert_eq!(note, Some(format!("the start was given up; {far}").as_str()));
 }
 
-/// Which goes on as long as one of its tasks does.
+/// An `srun` goes on as long as one of its tasks does.
 #[test]
 fn daemons_are_lost_that_have_ended_while_their_srun_goes_on() {
     let mut told = Told::new(&[3], false);

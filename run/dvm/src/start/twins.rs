@@ -1,26 +1,26 @@
-//! Finds two daemons on one host, which the user has called by two names.
+//! Detects two daemons on one host for which the user gave two names.
 //!
-//! One host is where a daemon has the same addresses and the same host name as another. Ports differ.
+//! Daemons are on one host if they have the same addresses and the same host name. Ports differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub(super) struct Twins {
-    /// Where the daemon of a host is reached.
+    /// The addresses of the daemon on each host.
     reached: BTreeMap<usize, Box<str>>,
     known: BTreeMap<(Arc<str>, Box<str>), usize>,
 }
 
 impl Twins {
-    /// The daemon of this host is reached at these addresses, with commas between.
+    /// The daemon of this host is reached at these comma-separated addresses.
     pub(super) fn reached(&mut self, host: usize, addresses: &str) {
         let without_port = |address: &str| address.rsplit_once(':').map_or("", |(at, _)| at).to_owned();
         let addresses: Vec<String> = addresses.split(',').map(without_port).collect();
         self.reached.insert(host, addresses.join(",").into());
     }
 
-    /// The one before it that is the same host, by what the daemon calls it.
+    /// An earlier entry for the same host, if there is one. `hostname` is the daemon's own name for it.
     pub(super) fn twin_of(&mut self, host: usize, hostname: &Arc<str>) -> Option<usize> {
         let addresses = self.reached.get(&host)?.clone();
         let first = *self.known.entry((hostname.clone(), addresses)).or_insert(host);

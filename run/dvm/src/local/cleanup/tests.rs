@@ -24,7 +24,7 @@ fn flag(key: &'static str) -> Info {
     Info::new(key, true)
 }
 
-/// Checks and enters for these ranks; what was told.
+/// Checks and enters a request for these ranks; returns what was new.
 fn enter(to: &mut Cleanups, directives: &[Info], ranks: &[u32]) -> Result<Vec<(String, Cleanup)>, Status> {
     let request = request(directives);
     to.check(&request, 10_000)?;
@@ -154,7 +154,7 @@ fn a_job_leaves_so_much_and_no_more() {
         }
     };
     assert_eq!((refused, entered), (Status::ERR_OUT_OF_RESOURCE, 10_000 / (33 + 64)));
-    // What is known costs nothing.
+    // A path that is already registered costs nothing.
     enter(&mut table, &[file(&format!("/a/{:030}", 0))], &[7]).unwrap();
     table.ended(Rank(1));
     enter(&mut table, &[file(&format!("/a/{:030}", 1))], &[7]).unwrap();

@@ -1,8 +1,8 @@
-//! Output of processes on its way to those who read it: nothing lost, nothing reordered, never more held than stated.
+//! Output of processes on its way to its readers: nothing lost, nothing reordered, never more held than stated.
 //!
-//! A stream may be read only as far as it has credit; credit comes back when all who read it have taken what was read. So a
-//! slow terminal stops the process, not the daemons between. The overlay carries what was read to the root, which
-//! decides who gets it: the user, and whoever has pulled the stream (`pull.rs`).
+//! A stream may be read only as far as it has credit; credit comes back when all readers have taken what was read. So a slow
+//! terminal stops the process, not the daemons between. The overlay carries what was read to the root, which decides on the
+//! readers: the user, and every client that has pulled the stream (`pull.rs`).
 
 mod pull;
 
@@ -18,7 +18,7 @@ use crate::msg::{LEAST_CHARGE, OutputPiece, charge};
 pub(in crate::local) use pull::Delivering;
 
 impl Local {
-    /// What one stream may have read ahead of its readers when `procs` processes share the node.
+    /// How far one stream may be read ahead of its readers when `procs` processes share the node.
     pub(in crate::local) fn stream_window(&self, procs: usize) -> usize {
         let limits = &self.config.limits;
         let share = limits.output_pool / (2 * procs.max(1));
@@ -66,7 +66,7 @@ impl Local {
         cx.stream(OutputPiece { proc, pid, channel, data });
     }
 
-    /// Everybody has taken these: the streams may be read further.
+    /// All readers have taken these pieces: the streams may be read further.
     pub(in crate::local) fn on_taken(&mut self, cx: &mut Cx<'_>, pieces: Vec<OutputPiece>) {
         let mut touched = Vec::new();
         for OutputPiece { proc, channel, data, .. } in pieces {

@@ -1,7 +1,7 @@
 //! Pulls: which streams the server of some daemon wants for its clients and tools.
 //!
-//! The root enters a tap for each and sends it what it covers (`readers.rs`); the daemon of the tap hands that to its server
-//! and says when it has left. A stop lets everything arrive that was written before it.
+//! The root creates a tap for each pull and sends it the matching output (`root/iof/readers.rs`); the tap's daemon hands that
+//! to its server and reports when it has left. A stop first delivers everything that was written before it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::local::calls::Call;
 use crate::local::{Cx, Local};
 use crate::msg::{Forward, TapName, Up};
 
-/// What our server has been given and not let go, by reader.
+/// Output that our server has been given and has not passed on, by reader.
 #[derive(Debug, Default)]
 pub(in crate::local) struct Delivering(BTreeMap<TapName, UnderWay>);
 
@@ -27,13 +27,13 @@ impl Delivering {
 #[derive(Debug, Default)]
 struct UnderWay {
     pieces: usize,
-    /// What has left and was not told.
+    /// Pieces that have left and were not reported yet.
     left: Vec<(u64, usize)>,
     left_bytes: usize,
 }
 
 impl Local {
-    /// Output for somebody here.
+    /// Output for a reader here.
     pub(in crate::local) fn give_output(&mut self, cx: &mut Cx<'_>, output: &Forward) {
         let Forward { to, piece, proc, pid, names_place, channel, data, lost } = output;
         self.delivering.0.entry(to.clone()).or_default().pieces += 1;
@@ -59,7 +59,7 @@ impl Local {
         self.calls.make(cx, ServerCall::Output { to, source, channel, data, info }, purpose);
     }
 
-    /// Our server has let a piece go. The root is told in steps, or when there is nothing left to go.
+    /// Our server has passed a piece on. Reported to the root in steps, or when nothing is left.
     pub(in crate::local) fn output_left(
         &mut self,
         cx: &mut Cx<'_>,

@@ -1,4 +1,4 @@
-//! What holds for every job that is placed, whatever was asked.
+//! Invariants of every job that is placed, whatever was requested.
 
 use std::collections::BTreeMap;
 
@@ -156,7 +156,7 @@ proptest! {
     }
 }
 
-/// Stated slots hold where nobody allows more, and bounds always.
+/// Stated slots hold unless a policy allows more, and bounds always.
 fn check_slots(case: &Case, totals: &BTreeMap<u32, u32>) -> Result<(), TestCaseError> {
     let policies = case.apps.iter().map(|app| app.policy.as_ref().unwrap_or(&case.policy));
     let policies: Vec<&Policy> = policies.collect();
@@ -177,8 +177,8 @@ fn check_slots(case: &Case, totals: &BTreeMap<u32, u32>) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// No CPU is given twice: ranks that are bound to what counts as one CPU do not meet, nor do they meet what is busy,
-/// unless sharing is allowed.
+/// No CPU is given twice: the CPUs that a rank has to itself are neither busy nor given to another rank, unless sharing is
+/// allowed.
 fn check_cpus(case: &Case, map: &JobMap) -> Result<(), TestCaseError> {
     let mut given: BTreeMap<u32, CpuSet> = BTreeMap::new();
     for proc in &map.procs {

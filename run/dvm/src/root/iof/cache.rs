@@ -1,7 +1,7 @@
-//! What a job has written since its start, as far as it is kept for readers who come later.
+//! Output of a job since its start, as far as it is kept for readers that come later.
 //!
-//! Each channel keeps a bounded number of bytes: the first ones, or the last ones. What finds no room is counted, so that a
-//! reader learns where something is missing, and how much.
+//! Each channel keeps a bounded number of bytes: the first or the last ones. What does not fit is counted, so that a reader
+//! learns where something is missing, and how much.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::root::Root;
 use crate::root::iof::readers::TapPiece;
 use crate::root::jobs::RootJob;
 
-/// How much is kept of each channel, and which part of it.
+/// How much of each channel is kept, and which part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::root) struct CachePlan {
     size: usize,
@@ -32,11 +32,11 @@ struct Kept {
     cost: usize,
     /// Bytes of each process that are missing: before its first piece if the oldest go, else behind its last.
     lost: BTreeMap<ProcId, u64>,
-    /// Whose streams have ended: that is kept even where bytes are not.
+    /// Processes with ended streams; kept even where bytes are not.
     ended: Vec<ProcId>,
 }
 
-/// What is kept for one reader, and what it misses right behind.
+/// The kept output for one reader, and the bytes missing right after it.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     pub(super) pieces: Vec<TapPiece>,
@@ -44,7 +44,7 @@ pub(super) struct Backlog {
 }
 
 impl CachePlan {
-    /// As the directives of a spawn say, or as the server does by default.
+    /// From the directives of a spawn; `default` is the size if they give none.
     pub(in crate::root) fn new(directives: &[Info], default: usize) -> CachePlan {
         let size = directives.find(keys::IOF_CACHE_SIZE).and_then(Value::as_u64);
         let size = size.map_or(default, |size| usize::try_from(size).unwrap_or(usize::MAX));
@@ -95,7 +95,7 @@ impl Cache {
         }
     }
 
-    /// Everything that is kept of what a reader wants, as it is to be sent.
+    /// Collects all kept output that a reader wants, in the order in which to send it.
     pub(super) fn replay(
         &self,
         nspace: &Nspace,
@@ -122,7 +122,7 @@ impl Cache {
                 let before = if self.plan.oldest_goes { lost.remove(proc).unwrap_or(0) } else { 0 };
                 push(proc, data.clone(), before);
             }
-            // What is missing and has not been told is missing right before the end.
+            // Missing bytes that are not reported yet are reported right before the end.
             for proc in kept.ended.iter().filter(|proc| wants(proc)) {
                 push(proc, Arc::default(), lost.remove(proc).unwrap_or(0));
             }
@@ -173,7 +173,7 @@ fn cost(bytes: usize) -> usize {
     bytes.max(LEAST_COST)
 }
 
-/// Tiny pieces are not cheaper than what keeps them.
+/// Tiny pieces cost at least their bookkeeping.
 const LEAST_COST: usize = 64;
 const MOST_PER_CHANNEL: usize = 4 << 20;
 /// Of all jobs together.

@@ -1,6 +1,6 @@
-//! What processes log, on its way to whoever reads their output: whole lines, by request instead of by writing.
+//! Text that processes log, on its way to the readers of their output: whole lines, by request instead of by writing.
 //!
-//! No credit bounds them, so a reader that does not read keeps nobody waiting; what finds no room is refused.
+//! It is not subject to credit, so a stalled reader blocks no process; what does not fit is refused.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::root::iof::readers::{Tap, TapPiece};
 use crate::root::{Cx, Root};
 
 impl Root {
-    /// Those who read this channel of the process get it. If nobody reads it instead of the user, the user of the DVM is told.
+    /// Every reader of this channel of the process gets it. If no reader has the stream redirected, the user of the DVM gets
+    /// it, too.
     pub(in crate::root) fn show_logged(
         &mut self,
         cx: &mut Cx<'_>,
@@ -53,5 +54,6 @@ impl Root {
     }
 }
 
-/// What one reader may leave of pieces that nobody waits for: what the caches of all jobs send it at once, and 1 MiB.
+/// The most bytes of logged and cached pieces that one reader may leave unread: what the caches of all jobs send it at once,
+/// and 1 MiB.
 const MOST_UNAWAITED: usize = 9 << 20;

@@ -1,4 +1,4 @@
-//! Output at the root: who reads it, and what is kept for those who come later.
+//! Output at the root: its readers, and what is kept for readers that come later.
 
 mod cache;
 mod logged;

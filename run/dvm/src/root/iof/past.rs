@@ -1,8 +1,8 @@
-//! What jobs that are over have written, for those who have spawned them and have not read it yet.
+//! Output of ended jobs, kept for spawners that have not read it yet.
 //!
-//! A short job may end before its spawner knows its name. What its cache holds stays until the spawner has pulled it, or is gone
-//! itself, or too much is kept. The bound is not that of the journals: somebody will read this, however few ended jobs the user
-//! wants to be remembered. What a journal weighs that is kept for this counts here.
+//! A short job may end before its spawner knows its name. Its cache stays until the spawner has pulled it, or has ended, or too
+//! much is kept. The bound is not that of the journals: this output will be read, however few ended jobs the user wants
+//! remembered. The weight of a journal kept for this counts here.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Unread {
         self.jobs.iter().find(|job| job.journal.desc().nspace == *nspace && job.parent == *reader)
     }
 
-    /// How the output of a job is to look, if this reader may have it.
+    /// How the output of a job is to be formatted, if this reader may have it.
     pub(super) fn style(&self, nspace: &Nspace, reader: &ProcId) -> Option<&[Info]> {
         Some(&self.find(nspace, reader)?.style)
     }
@@ -47,7 +47,7 @@ impl Unread {
         Some(self.find(nspace, reader)?.journal.desc())
     }
 
-    /// Everything that is kept of what its spawner wants.
+    /// Collects all kept output that the spawner wants.
     pub(super) fn replay(
         &self,
         reader: &ProcId,
@@ -64,7 +64,7 @@ impl Unread {
 }
 
 impl Root {
-    /// The job is over: what only running jobs have readers for goes, unless its spawner may still ask for it.
+    /// The job is over: drops its cached output, unless its spawner may still ask for it.
     pub(in crate::root) fn keep_unread(&mut self, journal: Arc<Journal>, cache: Cache, style: Vec<Info>) {
         let is_there = |parent: &ProcId| !cache.is_empty() && self.node_of(parent).is_some();
         let Some(parent) = journal.desc().parent.clone().filter(is_there) else {
@@ -82,7 +82,7 @@ impl Root {
         }
     }
 
-    /// Its spawner has it.
+    /// The spawner has read it.
     pub(super) fn forget_read(&mut self, reader: &ProcId, sources: &[ProcId], channels: IofChannel) {
         let whole = |nspace: &Nspace| {
             sources.iter().any(|source| source.nspace == *nspace && source.rank == Rank::WILDCARD)
@@ -95,7 +95,7 @@ impl Root {
         });
     }
 
-    /// Nobody may ask any more for what this process has spawned; with a wildcard, what its whole job has.
+    /// Drops the output of jobs that this process has spawned; with a wildcard, of those that its whole job has.
     pub(in crate::root) fn forget_unread_of(&mut self, spawner: &ProcId) {
         self.forget_unread(|job| spawner.covers(&job.parent));
     }

@@ -1,7 +1,7 @@
-//! Pulls: which streams the server of some daemon wants for its clients and tools.
+//! Pulls: which streams a daemon's server wants for its clients and tools.
 //!
-//! The root enters a tap for each and sends it what it covers (`readers.rs`); the daemon of the tap hands that to its server
-//! and says when it has left. A stop lets everything arrive that was written before it.
+//! The root creates a tap for each pull and sends it the matching output (`readers.rs`); the tap's daemon hands that to its
+//! server and reports when it has left. A stop first delivers everything that was written before it.
 
 use phalanx_core::HostReply;
 use phalanx_core::host::PullRequest;
@@ -16,12 +16,12 @@ use crate::root::iof::cache::Backlog;
 use crate::root::iof::readers::Tap;
 use crate::root::{Cx, Root};
 
-/// What is honoured of a pull, here or by our server.
+/// Attributes of a pull that are honoured, here or by our server.
 pub(crate) const PULL_ATTRIBUTES: &[&str] =
     &[keys::IOF_COPY, keys::IOF_REDIRECT, keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, keys::IOF_DROP_NEWEST];
 
 impl Root {
-    /// A server wants streams.
+    /// A server requests streams.
     pub(in crate::root) fn pull_output(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &PullRequest) {
         let PullRequest { from: by, request: Pull { sources, directives, channels, handle } } = request;
         let wanted = IofChannel(channels.0 & OUTPUTS.0);
@@ -37,7 +37,7 @@ impl Root {
         backlog.pieces.into_iter().for_each(|piece| tap.push(piece));
         tap.lost = backlog.lost;
         let name = (answer.origin(), TapName::Pull(*handle));
-        // Of several jobs the first one's.
+        // Of several jobs, the first one's style.
         let style = sources.first().map(|source| self.style_of(by, &source.nspace)).unwrap_or_default();
         self.forget_read(by, sources, wanted);
         tap.names_places = names_places(&style) || names_places(directives);
@@ -81,7 +81,7 @@ impl Root {
         Ok(())
     }
 
-    /// What was written before and this reader is to get: its own children's output, and what it asks for.
+    /// Earlier output that this reader gets: its own children's output, and what it asks for.
     fn backlog(&self, by: &ProcId, sources: &[ProcId], channels: IofChannel, directives: &[Info]) -> Backlog {
         let size = directives.find(keys::IOF_CACHE_SIZE).and_then(|value| value.as_u64());
         let mut backlog = Backlog::default();
@@ -98,7 +98,7 @@ impl Root {
         backlog
     }
 
-    /// Whoever spawned `child` gets its output from the first byte, behind the answer to the spawn.
+    /// Creates the tap that sends `child`'s output to its spawner from the first byte, after the answer to the spawn.
     pub(in crate::root) fn pull_for_parent(
         &mut self,
         origin: NodeId,
@@ -122,15 +122,15 @@ impl Root {
         self.pump_tap(cx, &name);
     }
 
-    /// The job is over, and with it its parent's interest.
+    /// The job is over: removes its parent's tap.
     pub(in crate::root) fn end_for_parent(&mut self, cx: &mut Cx<'_>, child: &Nspace) {
         let of_child = |name: &&(NodeId, TapName)| matches!(&name.1, TapName::Parent(_, job) if job == child);
         let name = self.readers.taps.keys().find(of_child).cloned();
         name.iter().for_each(|name| self.remove_tap(cx, name));
     }
 
-    /// A server wants no more of a pull than was written by now. Unless its reader has died, that gets what is held
-    /// for it.
+    /// A server stops a pull: only output written by now is still sent. Unless its reader has died, the reader also gets what
+    /// is held for it.
     pub(in crate::root) fn stop_output(
         &mut self,
         cx: &mut Cx<'_>,
@@ -159,7 +159,7 @@ impl Root {
     }
 }
 
-/// Whether output is to say where its process is.
+/// Whether output is to be labelled with the location of its process.
 fn names_places(style: &[Info]) -> bool {
     style.is_set(keys::IOF_TAG_DETAILED_OUTPUT) || style.is_set(keys::IOF_XML_OUTPUT)
 }

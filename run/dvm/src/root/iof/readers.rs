@@ -1,9 +1,9 @@
-//! Who reads which output, and what each of them has not taken yet.
+//! The readers of each stream, and what each of them has not taken yet.
 //!
-//! A chunk is held until its last reader has taken it: the user, unless somebody has the stream redirected, and every tap.
-//! When a tap is gone, what only it was to read goes to the user after all; so does what had left for it and was held by its reader
-//! when that died. Chunks that only taps still want give the link
-//! that they came by back early, up to a bound, so that one slow tool does not stop a whole subtree.
+//! A chunk is held until its last reader has taken it: the user, unless a reader has the stream redirected, and every tap. When
+//! a tap is gone, the user gets what only that tap was to read, including what had left for it and was held by its reader when
+//! the reader died. Chunks that only taps still want give their link's credit back early, up to a bound, so that one slow tool
+//! does not stop a whole subtree.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -27,26 +27,25 @@ use crate::root::{Cx, FromRoot, Root};
 pub(in crate::root) struct Readers {
     held: BTreeMap<u64, Held>,
     number: u64,
-    /// Shown to the user and not taken: number and bytes.
+    /// Shown to the user and not yet taken: number and bytes.
     user: VecDeque<(u64, usize)>,
     /// Bytes taken of the first of `user`.
     taken: usize,
     pub(super) taps: BTreeMap<(NodeId, TapName), Tap>,
-    /// What all taps have under way.
+    /// The cost of everything in flight to taps.
     flying: usize,
-    /// A tap has to wait because others have too much under way.
+    /// Some tap waits because others have too much in flight.
     starved: bool,
-    /// Jobs that were killed: nobody but the user is waited for. With the streams of which somebody was told that he misses
-    /// something.
+    /// Killed jobs: only the user is waited for. The streams of each are those for which a loss was already announced.
     abandoned: BTreeMap<Nspace, BTreeSet<(ProcId, IofChannel)>>,
-    /// Jobs that are being ended, with what [`Readers::awaited_of`] was when this was last looked at.
+    /// Jobs that are being ended, with the last result of [`Readers::awaited_of`].
     watched: BTreeMap<Nspace, BTreeMap<(NodeId, TapName), u64>>,
     /// What the caches of all jobs hold.
     pub(super) cached: usize,
     pub(super) unread: Unread,
 }
 
-/// A chunk that somebody has not taken.
+/// A chunk that a reader has not taken yet.
 #[derive(Debug)]
 pub(super) struct Held {
     landing: Landing,
@@ -54,39 +53,39 @@ pub(super) struct Held {
     pub(super) bytes: usize,
     pub(super) since: Time,
     readers: usize,
-    /// How many of them have it instead of the user, and whether one of those has taken it.
+    /// How many of the readers get it instead of the user, and whether one of those has taken it.
     instead: usize,
     replaced: bool,
-    /// The end of a stream, which the user is told when those who have the stream instead know it.
+    /// The end of a stream, reported to the user once the readers that redirected the stream have taken it.
     end: Option<(ProcId, IofChannel)>,
 }
 
-/// A reader at the server of some daemon.
+/// A reader at a daemon's server.
 #[derive(Debug)]
 pub(super) struct Tap {
     pub(super) sources: Vec<ProcId>,
     pub(super) channels: IofChannel,
-    /// The user reads on, too.
+    /// The user gets the output, too.
     pub(super) copy: bool,
-    /// It is told where the processes are.
+    /// The reader learns where the processes are.
     pub(super) names_places: bool,
-    /// It may be sent what it gets.
+    /// Output may be sent to it.
     pub(super) ready: bool,
-    /// It gets nothing new; the request that waits for the rest.
+    /// Set when it gets nothing new: the request to answer once the rest has been taken.
     pub(super) stopping: Option<Answer>,
-    /// Its reader lives, and gets what is held for it.
+    /// Its reader is alive and gets what is held for it.
     pub(super) ends_well: bool,
     queue: VecDeque<TapPiece>,
     flying: BTreeMap<u64, TapPiece>,
     flying_cost: usize,
     last: u64,
-    /// Nobody waits for these, but if the reader dies, they are for the user.
+    /// Bytes that block no writer; if the reader dies, they go to the user.
     pub(super) held: Retained,
-    /// What the next piece of a stream has to say that it misses.
+    /// Missing bytes to report with the next piece of a stream.
     pub(super) lost: BTreeMap<(ProcId, IofChannel), u64>,
 }
 
-/// What a tap is to get.
+/// A piece of output for a tap.
 #[derive(Clone, Debug)]
 pub(super) struct TapPiece {
     pub(super) proc: ProcId,
@@ -95,14 +94,15 @@ pub(super) struct TapPiece {
     pub(super) data: Arc<[u8]>,
     /// Bytes dropped right before.
     pub(super) lost: u64,
-    /// None: kept by the cache, or logged, so that nobody waits for it.
+    /// None: from the cache or logged, so it holds up no chunk.
     pub(super) number: Option<u64>,
     /// The reader gets it instead of the user.
     pub(super) instead: bool,
 }
 
 impl Readers {
-    /// Whether there is something of a job that only jobs that run have, or that one of its processes is to read.
+    /// Whether a table still has an entry that exists only for running jobs, or output that one of the job's processes is to
+    /// read.
     pub(in crate::root) fn know(&self, nspace: &Nspace) -> bool {
         self.abandoned.contains_key(nspace)
             || self.watched.contains_key(nspace)
@@ -119,7 +119,7 @@ impl Readers {
         pieces.filter_map(|piece| self.held.get(&piece.number?))
     }
 
-    /// Who has not taken what of this job: the number of each one's first piece.
+    /// The first piece of this job that each tap has not taken, by number.
     fn awaited_of(&self, nspace: &Nspace) -> BTreeMap<(NodeId, TapName), u64> {
         let first = |tap: &Tap| {
             let pieces = tap.queue.iter().chain(tap.flying.values());
@@ -148,7 +148,7 @@ impl Tap {
         }
     }
 
-    /// Nobody can pull what was not to be forwarded when the job was spawned; who runs its parent sees it all the same.
+    /// A channel that the spawn did not forward cannot be pulled; the tap of the job's spawner gets it all the same.
     pub(super) fn is_to_get(
         &self,
         name: &TapName,
@@ -169,7 +169,7 @@ impl Tap {
         self.queue.push_back(piece);
     }
 
-    /// What the pieces cost that nobody waits for and that have not been sent.
+    /// The cost of queued pieces that hold up no chunk.
     pub(super) fn unawaited(&self) -> usize {
         let unawaited = self.queue.iter().filter(|piece| piece.number.is_none());
         unawaited.map(|piece| charge(piece.data.len())).sum()
@@ -181,7 +181,7 @@ impl Tap {
 }
 
 impl Root {
-    /// Hands a chunk to everybody who reads it, once.
+    /// Hands a chunk to each of its readers.
     pub(in crate::root) fn show(&mut self, cx: &mut Cx<'_>, landing: Landing, piece: OutputPiece) {
         let OutputPiece { proc, pid, channel, data } = piece;
         let readers = &mut self.readers;
@@ -241,7 +241,7 @@ impl Root {
         );
     }
 
-    /// What these processes have written and was not shown went with their node.
+    /// Output of these processes that was not shown is lost with their node.
     pub(in crate::root) fn lose_streams(&mut self, cx: &mut Cx<'_>, desc: &JobDesc, ranks: &Ranges) {
         let all = if desc.diag { OUTPUTS.0 } else { OUTPUTS.0 & !IofChannel::STDDIAG.0 };
         for rank in ranks.iter().map(Rank) {
@@ -258,7 +258,7 @@ impl Root {
         }
     }
 
-    /// The user has taken so many more bytes.
+    /// The user has taken `bytes` more.
     pub(in crate::root) fn on_output_taken(&mut self, cx: &mut Cx<'_>, bytes: usize) {
         self.readers.taken += bytes;
         while let Some((number, bytes)) =
@@ -266,7 +266,7 @@ impl Root {
         {
             self.readers.taken -= bytes;
             self.taken_by_one(cx, number);
-            // If only taps still want it, its link may be used for others.
+            // If only taps still want it, its link may be used for other output.
             if let Some(held) = self.readers.held.get(&number) {
                 cx.out.push_back(FromRoot::Lend(held.landing));
             }
@@ -292,12 +292,12 @@ impl Root {
         cx.out.push_back(FromRoot::Taken(held.landing));
     }
 
-    /// Tells the daemons what was taken: now, if they are to know, and when the user has taken everything.
+    /// Has taken output reported to the daemons: at once if `now`, or if the user has taken everything.
     fn tell_taken(&mut self, cx: &mut Cx<'_>, now: bool) {
         cx.out.push_back(FromRoot::TellTaken { at_once: now || self.readers.user.is_empty() });
     }
 
-    /// Sends a tap as much as its server and all others leave room for.
+    /// Sends a tap as much as its own window and that of all taps allow.
     pub(super) fn pump_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
         loop {
             let readers = &mut self.readers;
@@ -331,7 +331,7 @@ impl Root {
         }
     }
 
-    /// A daemon says what has left its server, and whether anybody was there to take it.
+    /// A daemon reports which pieces have left its server, and whether the reader is gone.
     pub(in crate::root) fn on_output_left(
         &mut self,
         cx: &mut Cx<'_>,
@@ -353,7 +353,7 @@ impl Root {
                 taken.extend(piece.number.map(|number| (number, piece.instead)));
             }
         }
-        // The user may be slow with what others write: that is nothing to those who write this.
+        // Redirected streams are not slowed down by a user that is slow to read other output.
         let without_user = taken.iter().any(|(_, instead)| *instead);
         for (number, instead) in taken {
             if let Some(held) = self.readers.held.get_mut(&number) {
@@ -371,7 +371,7 @@ impl Root {
         self.tell_taken(cx, without_user);
     }
 
-    /// A tap is no more: what only it was to read, the user reads.
+    /// A tap is gone: the user gets what only it was to read.
     pub(super) fn remove_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
         let Some(tap) = self.readers.taps.remove(name) else { return };
         self.readers.flying -= tap.flying_cost;
@@ -400,7 +400,7 @@ impl Root {
         }
     }
 
-    /// The job is being ended: whoever pulls its output has as long as its processes, and anew whenever he takes something.
+    /// The job is being ended: its pullers get as much time as its processes, renewed whenever one takes something.
     pub(in crate::root) fn watch_readers(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let awaited = self.readers.awaited_of(nspace);
         self.readers.watched.insert(nspace.clone(), awaited);
@@ -421,8 +421,8 @@ impl Root {
         self.abandon_taps_of(cx, nspace);
     }
 
-    /// Nobody is to wait for readers of this job's output any longer: it was killed. What they have not been sent the user gets,
-    /// if he has not had it, and an event says where they miss something.
+    /// The job was killed: stops waiting for readers of its output. What they have not been sent goes to the user, except what
+    /// the user already has, and an event announces the loss.
     pub(in crate::root) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let readers = &mut self.readers;
         readers.abandoned.entry(nspace.clone()).or_default();
@@ -444,7 +444,7 @@ impl Root {
         self.on_output_taken(cx, 0);
     }
 
-    /// A reader of a killed job does not get everything. Said once of each stream.
+    /// Announces that a reader of a killed job does not get everything, once for each stream.
     fn tell_missed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
         let Some(told) = self.readers.abandoned.get_mut(&proc.nspace) else { return };
         if told.insert((proc.clone(), channel)) {
@@ -456,7 +456,7 @@ impl Root {
         }
     }
 
-    /// A reader does not get this, for whatever reason: if nobody else has it, the user does.
+    /// A reader will not get this piece: if no other reader has it, the user gets it.
     fn not_taken(&mut self, cx: &mut Cx<'_>, piece: TapPiece) {
         let readers = &mut self.readers;
         let Some(number) = piece.number else { return };
@@ -474,7 +474,7 @@ impl Root {
 
     /// The job is over.
     pub(in crate::root) fn forget_readers_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        // What the job was to read, its user reads.
+        // What the job was to read goes to its user.
         let taps = self.readers.taps.keys().filter(|(_, name)| name.is_for(nspace));
         let gone: Vec<_> = taps.cloned().collect();
         gone.iter().for_each(|name| self.remove_tap(cx, name));
@@ -483,7 +483,7 @@ impl Root {
         self.readers.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
     }
 
-    /// The node is lost, and with it those who read there.
+    /// The node is lost, and with it its readers.
     pub(in crate::root) fn forget_readers_on(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
         let there: Vec<_> = self.readers.taps.keys().filter(|(node, _)| *node == lost).cloned().collect();
         there.iter().for_each(|name| self.remove_tap(cx, name));
@@ -498,7 +498,7 @@ fn report(cx: &mut Cx<'_>, proc: ProcId, pid: Option<u32>, channel: IofChannel, 
     }
 }
 
-/// What one tap may have under way between here and the transport of its peer.
+/// The most that one tap may have in flight between here and its peer's transport.
 const TAP_WINDOW: usize = 512 << 10;
-/// And all of them, apart from one piece each.
+/// The same for all taps together, apart from one piece each.
 const ALL_TAPS_WINDOW: usize = 8 << 20;

@@ -1,7 +1,7 @@
-//! The last bytes of streams that one reader has and holds: the beginning of a line, or what it collects.
+//! The last bytes of streams that a reader has received and holds: the beginning of a line, or what it collects.
 //!
-//! Nobody waits for them, so that a process may write a line that is longer than what it may have on the way. They are kept
-//! until the reader says of what follows that it has left, for the case that it dies before.
+//! They hold up no writer, so that a process may write a line longer than its credit. They are kept until the reader has passed
+//! them on, in case it dies before.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +23,7 @@ struct Tail {
 }
 
 impl Retained {
-    /// A piece has left, but for `held` of the last bytes of its stream.
+    /// A piece has left, except for the last `held` bytes of its stream.
     pub(super) fn left(&mut self, piece: &TapPiece, held: usize) {
         let stream = (piece.proc.clone(), piece.channel);
         let mut tail = match self.streams.remove(&stream) {
@@ -32,7 +32,7 @@ impl Retained {
             None => Tail { pid: piece.pid, ..Tail::default() },
         };
         self.bytes -= tail.bytes.len();
-        // What others have had, they need not get.
+        // Bytes that the user already has need not be kept.
         if piece.instead && piece.number.is_some() {
             tail.bytes.extend(piece.data.iter());
         }
@@ -56,7 +56,7 @@ impl Retained {
         *self = Retained::default();
     }
 
-    /// What there is, for somebody else.
+    /// The held bytes, for another reader.
     pub(super) fn into_pieces(self) -> impl Iterator<Item = TapPiece> {
         let tails = self.streams.into_iter().filter(|(_, tail)| !tail.bytes.is_empty());
         tails.map(|((proc, channel), Tail { bytes, pid })| TapPiece {

@@ -1,4 +1,4 @@
-//! Output that waits for its readers, and whose it is: those processes wait in their writes, or will.
+//! Output that waits for its readers, and the processes that wrote it, which block in their writes or will.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ impl Root {
     }
 }
 
-/// The end of a stream waits as well, but keeps nobody from writing.
+/// An end of stream waits as well, but blocks no writer.
 fn waiting<'a>(readers: Vec<ProcId>, held: impl Iterator<Item = &'a Held>) -> Option<Waiting> {
     let held: Vec<&Held> = held.filter(|held| held.bytes > 0).collect();
     let writers: BTreeSet<&ProcId> = held.iter().map(|held| &held.proc).collect();

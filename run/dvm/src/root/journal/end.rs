@@ -10,7 +10,7 @@ use crate::job::{JobEnd, JobVerdict, Phases, Waited};
 use crate::msg::{EndGroup, ExitStatus, ProcEnd};
 
 impl ProcEnd {
-    /// Whether an order of ours has ended it, or this signal.
+    /// Whether our order or this signal has ended it.
     fn ended_by(&self, signal: i32) -> bool {
         let by_signal = matches!(self.status, Some(ExitStatus::Signal { number, .. }) if number == signal);
         self.killed_by_us || by_signal
@@ -18,7 +18,7 @@ impl ProcEnd {
 }
 
 impl JobEnd {
-    /// The process that failed first; of a job that was ended by job control, the first that this has ended.
+    /// The process that failed first; for a job ended by job control, the first process that was ended.
     pub(in crate::root) fn first_failed(&self) -> Option<&ProcId> {
         let is_killed = matches!(self.verdict, JobVerdict::Killed { .. });
         let is_bad = |end: &&ProcEnd| {
@@ -31,10 +31,10 @@ impl JobEnd {
 }
 
 impl Journal {
-    /// How a job that ends `at` this time has ended, process by process. `name`: of a node.
+    /// The exit report of a job that ends at time `at`, process by process. `name` returns the name of a node.
     pub(in crate::root) fn end(&self, at: Time, name: impl Fn(NodeId) -> String) -> JobEnd {
         let duration = at.since(self.since());
-        // One of whom nothing was told was lost with its node.
+        // A process without a reported end was lost with its node.
         let end = |(rank, group): (u32, Option<&EndGroup>)| ProcEnd {
             proc: ProcId::new(&self.desc.nspace, Rank(rank)),
             node: self.desc.node_of(Rank(rank)).map(&name).unwrap_or_default(),
@@ -63,7 +63,7 @@ impl Journal {
         }
     }
 
-    /// Why the job ends with this process: it has failed, or somebody has sent it the signal that ended it.
+    /// Why the job ends with this process: it has failed, or a requester has sent it the signal that ended it.
     pub(in crate::root) fn failure(&self, first: &ProcEnd) -> JobVerdict {
         let Some(ExitStatus::Signal { number, .. }) = first.status else {
             return JobVerdict::Failed { first: first.clone() };
@@ -74,11 +74,11 @@ impl Journal {
         }
     }
 
-    /// The reason that was known while it ran; or else what its processes show.
+    /// The reason recorded while the job ran; otherwise the one that its processes' ends show.
     fn outcome(&self, procs: &[ProcEnd]) -> JobVerdict {
         let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
         let killer = self.killer().filter(|_| procs.iter().any(|end| end.killed_by_us));
-        // It may have come after the last process had ended by itself.
+        // The order to kill may have come after all processes had ended by themselves.
         let has_come_late = |verdict: &&JobVerdict| matches!(verdict, JobVerdict::Killed { signal, .. } if !procs.iter().any(|end| end.ended_by(*signal)));
         match (self.verdict().filter(|verdict| !has_come_late(verdict)), first_failure, killer) {
             (Some(verdict), ..) => verdict.clone(),

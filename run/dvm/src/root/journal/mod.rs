@@ -1,11 +1,11 @@
-//! The journal of a job: what happened to it, in order, and nothing twice.
+//! The journal of a job: what happened to it, in order, each thing once.
 //!
-//! Whoever decides something about a job appends it here. Everything that is told of a job's past is read from here: how it
-//! ended, its processes, its phases, events for those who ask late. No one else keeps history. The journals of jobs that have
-//! ended are kept within one bound; then the oldest go first.
+//! Every decision about a job is appended here, and every report on its past is read from here: how it ended, its processes,
+//! its phases, events for late registrations. There is no other history. The journals of ended jobs are kept within one bound;
+//! beyond it the oldest go first.
 //!
-//! Equal things that happen to many ranks, with nothing else in between, are one entry with ranges of ranks, and the time of each. What
-//! happens to a rank once more is an entry of its own. No clock is read here.
+//! Equal events of many ranks, with nothing else in between, are one entry with ranges of ranks and the time of each. A second
+//! occurrence for the same rank is an entry of its own. No clock is read here.
 
 mod end;
 mod read;
@@ -24,16 +24,16 @@ use crate::msg::{Ends, JobDesc, MpiLibrary, ProcEnd, SpawnFailure, Stuck};
 use crate::ranges::Ranges;
 use crate::root::placing::Premises;
 
-/// All that happened to one job.
+/// The history of one job.
 #[derive(Debug)]
 pub(super) struct Journal {
     desc: Arc<JobDesc>,
     /// The tool that runs it.
     run_by: Option<ProcId>,
     entries: Vec<Entry>,
-    /// Entries that found no room.
+    /// Entries dropped for lack of room.
     dropped: u64,
-    /// How many moments all entries have beside their first ones.
+    /// The number of [`Moment`]s that all entries have besides their first ones.
     moments: usize,
     /// The processes of tools that have done something to it. A tool may be gone when the job ends.
     tools: BTreeMap<ProcId, ToolProcess>,
@@ -44,11 +44,12 @@ pub(super) struct Entry {
     number: u64,
     at: Time,
     what: What,
-    /// The same has happened to others later: these are among its ranks.
+    /// Later occurrences for other ranks, which are among the ranks of `what`.
     later: Vec<Moment>,
 }
 
-/// When a thing happened to some of the ranks of an entry, and its number then. What belongs to no ranks has none.
+/// When an event happened to some of the ranks of an entry, and its sequence number. `ranks` is empty for events of the whole
+/// job.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Moment {
     pub(super) number: u64,
@@ -56,22 +57,22 @@ pub(super) struct Moment {
     pub(super) ranks: Ranges,
 }
 
-/// What can happen to a job. Times that daemons tell are those since it was placed.
+/// The kinds of events of a job. Times reported by daemons count from its placement.
 #[derive(Debug)]
 pub(super) enum What {
     Submitted,
-    /// Its processes have places, which follow from this, and the daemons are told.
+    /// Its ranks have been mapped from these premises, and the daemons were notified.
     Placed(Box<Premises>),
-    /// These could not be started, for the same reason.
+    /// Ranks that could not be started, all for the same reason.
     StartFailed {
         ranks: Ranges,
         failure: SpawnFailure,
     },
     /// The start has taken longer than the spawn allows.
     StartOverdue,
-    /// The first of its processes run.
+    /// The first of its processes runs.
     Began {
-        /// The jobs whose ranks may hear of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
     /// Every process runs, or could not be started. Rank and pid of those that run, by rank.
@@ -80,10 +81,10 @@ pub(super) enum What {
         after: Duration,
         /// All of them run.
         whole: bool,
-        /// The jobs whose ranks may hear of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
-    /// So many have called init: the first of them, then all.
+    /// So many processes have called init. Entered for the first of them, and for all.
     Connected {
         count: u32,
         after: Duration,
@@ -93,75 +94,75 @@ pub(super) enum What {
         by: ProcId,
         library: MpiLibrary,
     },
-    /// All that are to wait for a debugger do.
+    /// All ranks that are to wait for a debugger do.
     Stopped,
-    /// These have ended badly, and alike; the first of them like this.
+    /// Ranks that failed in the same way; `first` is the first of them.
     Failed {
         ranks: Ranges,
         first: ProcEnd,
-        /// The jobs whose ranks may hear of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
-    /// These have ended well, and alike; the first of them like this. Entered if somebody asked for it.
+    /// Ranks that ended well, in the same way; `first` is the first of them. Entered only on request.
     Left {
         ranks: Ranges,
         first: ProcEnd,
-        /// The jobs whose ranks may hear of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
-    /// These were lost with their node, and the job goes on.
+    /// Ranks lost with their node, while the job goes on.
     Lost {
         ranks: Ranges,
         node: String,
         why: String,
-        /// The jobs whose ranks may hear of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
-    /// A process or a tool has ended these by job control.
+    /// Ranks that a process or a tool has ended by job control.
     Killed {
         ranks: Ranges,
         by: ProcId,
         signal: i32,
     },
-    /// A process or a tool has sent these a signal by job control. Whether it ends them is their affair.
+    /// Ranks that a process or a tool has sent a signal by job control. Whether it ends them depends on them.
     Signalled {
         ranks: Ranges,
         by: ProcId,
         signal: i32,
     },
-    /// A process, a tool, or else the user, has had these pause.
+    /// Ranks paused by a process or a tool, or else by the user.
     Paused {
         ranks: Ranges,
         by: Option<ProcId>,
     },
-    /// Likewise, go on.
+    /// Ranks resumed, likewise.
     Resumed {
         ranks: Ranges,
         by: Option<ProcId>,
     },
-    /// When its end was decided, its processes were waiting for this.
+    /// What its processes were waiting for when its end was decided.
     Stuck(Vec<Stuck>),
-    /// These have taken a checkpoint of this name.
+    /// Ranks that have taken a checkpoint of this name.
     Checkpointed {
         ranks: Ranges,
         name: Text,
     },
-    /// These were told that they lose their place.
+    /// Ranks that were notified of their preemption.
     Preempted {
         ranks: Ranges,
         by: ProcId,
     },
-    /// These are to be started again: because somebody wants it, or because they have failed.
+    /// Ranks that are to be started again: on request, or because they have failed.
     Restarting {
         ranks: Ranges,
         by: Option<ProcId>,
         from: Option<Text>,
     },
-    /// They run again, with these pids.
+    /// Ranks that run again, with these pids.
     Restarted {
         ranks: Ranges,
         pids: Vec<(u32, u32)>,
-        /// The jobs whose ranks may hear of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
     /// It is to end, for this reason.
@@ -174,7 +175,7 @@ pub(super) enum What {
         exit_code: i32,
         /// The process that failed first.
         first: Option<ProcId>,
-        /// The jobs whose ranks may hear of it.
+        /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
 }
@@ -188,7 +189,7 @@ impl Entry {
         &self.what
     }
 
-    /// When it happened to whom, in order. Numbers count for all jobs together.
+    /// When it happened to which ranks, in order. Sequence numbers are shared by all jobs.
     pub(super) fn moments(&self) -> impl Iterator<Item = Moment> + '_ {
         let mut ranks = self.what.ranks().cloned().unwrap_or_default();
         self.later.iter().flat_map(|later| later.ranks.iter()).for_each(|rank| ranks.remove(rank));
@@ -196,7 +197,7 @@ impl Entry {
         std::iter::once(first).chain(self.later.iter().cloned())
     }
 
-    /// The same happens to others: its number.
+    /// Adds ranks to which the same has happened; returns the number of that moment.
     fn join(&mut self, moment: Moment, has_room: bool) -> u64 {
         if let Some(ranks) = self.what.ranks_mut() {
             ranks.add(&moment.ranks);
@@ -212,7 +213,7 @@ impl Entry {
     }
 }
 
-/// Hands out sequence numbers, and keeps the journals of jobs that have ended, the oldest first.
+/// Hands out sequence numbers, and keeps the journals of ended jobs, the oldest first.
 #[derive(Debug)]
 pub(super) struct Journals {
     last: u64,
@@ -249,7 +250,7 @@ impl Journals {
         journal
     }
 
-    /// Adds what has just happened. Its number is that of what has happened alike at the same time.
+    /// Appends an event. Returns its number, which is that of an equal event at the same time if it was merged with one.
     pub(super) fn append(&mut self, journal: &mut Journal, now: Time, what: What) -> u64 {
         self.last += 1;
         if let Some(number) = journal.join(self.last, now, &what) {
@@ -261,12 +262,12 @@ impl Journals {
         self.last
     }
 
-    /// The last number.
+    /// The last number handed out.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
 
-    /// The job has ended: its journal is kept for a while.
+    /// Keeps the journal of a job that has ended, within the bounds.
     pub(super) fn keep(&mut self, journal: Journal) -> Arc<Journal> {
         let journal = Arc::new(journal);
         self.bytes += journal.weight();
@@ -278,23 +279,24 @@ impl Journals {
         journal
     }
 
-    /// Of a job that has ended.
+    /// The journal of an ended job.
     pub(super) fn get(&self, nspace: &Nspace) -> Option<&Journal> {
         self.ended.iter().rev().find(|journal| journal.desc.nspace == *nspace).map(|journal| &**journal)
     }
 
-    /// Of the jobs that have ended, the oldest first.
+    /// The journals of the ended jobs, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Journal> {
         self.ended.iter().map(|journal| &**journal)
     }
 }
 
 impl Journal {
-    /// Adds to an entry that says the same of other ranks, if nothing of another kind has happened since: its number.
+    /// Adds the event to an entry with the same event of other ranks, if nothing of another kind has happened since. Returns
+    /// the number.
     fn join(&mut self, number: u64, now: Time, what: &What) -> Option<u64> {
         let ranks = what.ranks().filter(|_| what.may_be_joined())?;
         let has_room = self.moments < MOST_MOMENTS;
-        // What has ended some ranks and others otherwise may come in any order.
+        // Ends of processes of different kinds may come interleaved.
         let is_open = |entry: &&mut Entry| {
             entry.what.is_akin(what) && entry.what.ranks().is_some_and(|known| !known.intersects(ranks))
         };
@@ -306,7 +308,7 @@ impl Journal {
         Some(number)
     }
 
-    /// Hands back what is to be an entry.
+    /// Returns what is to become an entry; drops repetitions and what exceeds the bound.
     fn news(&mut self, what: What) -> Option<What> {
         match &what {
             What::Connected { count: now, .. } => {
@@ -330,7 +332,7 @@ impl Journal {
         Some(what)
     }
 
-    /// About how many bytes it takes.
+    /// The approximate size in bytes.
     pub(super) fn weight(&self) -> usize {
         let later = |one: &Moment| size_of_val(one) + one.ranks.spans().count() * size_of::<(u32, u32)>();
         let weight = |entry: &Entry| entry.what.weight() + entry.later.iter().map(later).sum::<usize>();
@@ -357,7 +359,7 @@ impl Journal {
 }
 
 impl What {
-    /// Whether others may join those to whom it has happened.
+    /// Whether equal events of other ranks may be merged into one entry.
     fn may_be_joined(&self) -> bool {
         self.ends_processes()
             || matches!(
@@ -370,12 +372,12 @@ impl What {
         matches!(self, What::StartFailed { .. } | What::Failed { .. } | What::Left { .. })
     }
 
-    /// Whether both may stand in any order: which of several ranks ends how is told as it comes.
+    /// Whether the order of the two is irrelevant: ends of different ranks are reported as they come.
     fn is_akin(&self, other: &What) -> bool {
         discriminant(self) == discriminant(other) || (self.ends_processes() && other.ends_processes())
     }
 
-    /// Whether it is the same, but for the ranks.
+    /// Whether both are equal apart from the ranks.
     fn is_same(&self, other: &What) -> bool {
         let alike = |one: &ProcEnd| (one.status, one.killed_by_us, one.lost_connection);
         discriminant(self) == discriminant(other)
@@ -401,7 +403,7 @@ impl What {
             }
     }
 
-    /// To whom it has happened, if it belongs to ranks.
+    /// The ranks to which it has happened, if it belongs to ranks.
     fn ranks(&self) -> Option<&Ranges> {
         match self {
             What::StartFailed { ranks, .. }
@@ -433,7 +435,7 @@ impl What {
         }
     }
 
-    /// Whether programs decide how often it happens.
+    /// Whether programs determine how often it happens.
     fn may_repeat(&self) -> bool {
         matches!(
             self,
@@ -483,17 +485,17 @@ impl What {
     }
 }
 
-/// What happens to an ordinary job.
+/// The number of entries of an ordinary job.
 const FEW: usize = 6;
-/// Of one job. What can happen only once is entered all the same.
+/// The most entries of one job. Events that can happen only once are entered even beyond it.
 const MOST_ENTRIES: usize = 1024;
 /// Tools whose processes are known, of one job.
 const MOST_TOOLS: usize = 64;
 /// Later moments of all entries of one job; what happens then has the time of what was before.
 const MOST_MOMENTS: usize = 1 << 16;
-/// What is no further apart has happened at the same time.
+/// Equal events no further apart than this get the same time.
 const SAME_TIME: Duration = Duration::from_millis(10);
-/// What a text takes beside its bytes.
+/// The overhead of a text besides its bytes.
 const PER_TEXT: usize = size_of::<Text>();
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is read from a journal: how far the job has come, why it ends, its processes, and what happened after an entry.
+//! What is read from a journal: the progress of the job, why it ends, its processes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure, Stuck};
 use crate::root::placing::Premises;
 
 impl What {
-    /// The jobs whose ranks may hear of it, if there is an event that tells it.
+    /// The jobs that may receive the event, if it is announced as one.
     pub(in crate::root) fn concerned(&self) -> Option<&Arc<[Nspace]>> {
         match self {
             What::Began { concerned }
@@ -38,17 +38,17 @@ impl Journal {
         self.run_by.as_ref()
     }
 
-    /// In the order in which they happened.
+    /// The entries, in the order in which they happened.
     pub(in crate::root) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// How many entries have found no room.
+    /// How many entries were dropped for lack of room.
     pub(in crate::root) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// When the job was placed, from which its times are counted.
+    /// When the job was placed; its times count from then.
     pub(in crate::root) fn since(&self) -> Time {
         self.time_of(|what| matches!(what, What::Placed(_))).unwrap_or_default()
     }
@@ -65,7 +65,7 @@ impl Journal {
         self.time_of(|what| matches!(what, What::Submitted)).unwrap_or_default()
     }
 
-    /// How long it has run until nothing was left of it.
+    /// From its placement until nothing was left of it.
     pub(in crate::root) fn duration(&self) -> Option<Duration> {
         Some(self.ended()?.since(self.since()))
     }
@@ -84,12 +84,12 @@ impl Journal {
         .unwrap_or_default()
     }
 
-    /// The first of its processes runs.
+    /// Whether any of its processes runs or has run.
     pub(in crate::root) fn has_begun(&self) -> bool {
         self.time_of(|what| matches!(what, What::Began { .. })).is_some()
     }
 
-    /// How many processes are known that could not be started.
+    /// How many processes are known to have failed to start.
     pub(in crate::root) fn start_failures(&self) -> u32 {
         let counts = self.entries.iter().filter_map(|entry| match &entry.what {
             What::StartFailed { ranks, .. } => Some(ranks.count()),
@@ -98,17 +98,17 @@ impl Journal {
         counts.sum()
     }
 
-    /// All its processes run, or could not be started.
+    /// Whether each of its processes runs, or could not be started.
     pub(in crate::root) fn has_started(&self) -> bool {
         self.started().is_some()
     }
 
-    /// All its processes have ended.
+    /// Whether all its processes have ended.
     pub(in crate::root) fn has_exited(&self) -> bool {
         self.exits().is_some()
     }
 
-    /// Why it ends, or has ended. What turns out later to have been the reason comes last.
+    /// Why it ends, or has ended. A reason found out later replaces an earlier one.
     pub(in crate::root) fn verdict(&self) -> Option<&JobVerdict> {
         self.entries.iter().rev().find_map(|entry| match &entry.what {
             What::Ending(verdict) | What::Ended { verdict, .. } => Some(verdict),
@@ -116,7 +116,7 @@ impl Journal {
         })
     }
 
-    /// The process that failed first, as far as that is known.
+    /// The process that failed first, as far as is known.
     pub(in crate::root) fn first_failed(&self) -> Option<&ProcId> {
         let ended = self.first(|what| match what {
             What::Ended { first, .. } => Some(first.as_ref()),
@@ -125,7 +125,7 @@ impl Journal {
         ended.unwrap_or_else(|| self.verdict().and_then(JobVerdict::culprit))
     }
 
-    /// What the launcher of a job that has ended exits with.
+    /// The exit code for the launcher of an ended job.
     pub(in crate::root) fn exit_code(&self) -> Option<i32> {
         self.first(|what| match what {
             What::Ended { exit_code, .. } => Some(*exit_code),
@@ -133,12 +133,12 @@ impl Journal {
         })
     }
 
-    /// Some rank has called init.
+    /// Whether any rank has called init.
     pub(in crate::root) fn has_connected(&self) -> bool {
         self.end_groups().iter().any(|group| group.connected)
     }
 
-    /// Who has ended some of its processes first, by job control, with which signal.
+    /// The requester and signal of the first order by job control that ended some of its processes.
     pub(super) fn killer(&self) -> Option<(&ProcId, i32)> {
         self.first(|what| match what {
             What::Killed { by, signal, .. } => Some((by, *signal)),
@@ -146,7 +146,7 @@ impl Journal {
         })
     }
 
-    /// Who has first sent this signal to a process, by job control.
+    /// The first requester that sent this signal to the rank by job control.
     pub(super) fn sender(&self, number: i32, rank: Rank) -> Option<&ProcId> {
         self.first(|what| match what {
             What::Signalled { ranks, by, signal } => {
@@ -156,7 +156,7 @@ impl Journal {
         })
     }
 
-    /// The file of the first MPI library that ranks have loaded without having connected.
+    /// The file of the first MPI library that a rank has loaded without having connected.
     pub(in crate::root) fn mpi(&self) -> Option<&str> {
         self.first(|what| match what {
             What::LoadedMpi { library, .. } => Some(library.file.as_str()),
@@ -164,7 +164,7 @@ impl Journal {
         })
     }
 
-    /// Why its first process that could not be started was not.
+    /// Why the first process that could not be started was not.
     pub(super) fn start_failure(&self) -> Option<&SpawnFailure> {
         self.first(|what| match what {
             What::StartFailed { failure, .. } => Some(failure),
@@ -172,7 +172,7 @@ impl Journal {
         })
     }
 
-    /// How the spawn went, once all processes run or never will. What fails later is no failure of the spawn.
+    /// The result of the spawn, once each process runs or never will. Later failures do not count.
     pub(in crate::root) fn start_status(&self) -> Status {
         let is_overdue = self.time_of(|what| matches!(what, What::StartOverdue)).is_some();
         match self.start_failure() {
@@ -186,7 +186,7 @@ impl Journal {
         }
     }
 
-    /// How often ranks were started again, those that were.
+    /// How often ranks were started again, for those that were.
     pub(in crate::root) fn restarts(&self) -> BTreeMap<u32, u32> {
         let mut restarts = BTreeMap::new();
         for entry in &self.entries {
@@ -197,7 +197,7 @@ impl Journal {
         restarts
     }
 
-    /// Of one that was started again, the last.
+    /// The pid of a rank; the last one if it was started again.
     pub(in crate::root) fn pid(&self, rank: Rank) -> Option<u32> {
         let again = self.entries.iter().rev().find_map(|entry| match &entry.what {
             What::Restarted { pids, .. } => pids.iter().find(|(of, _)| *of == rank.0),
@@ -215,12 +215,12 @@ impl Journal {
         self.started().map_or(&[], |(pids, _)| pids)
     }
 
-    /// How processes have ended, in groups of those that ended alike.
+    /// How processes have ended, grouped by equal ends.
     fn end_groups(&self) -> &[EndGroup] {
         self.exits().map_or(&[], |ends| &ends.groups)
     }
 
-    /// How each process has ended; nothing if it was lost with its node, or has not ended.
+    /// How each process has ended; none if it was lost with its node, or has not ended.
     pub(in crate::root) fn ends_by_rank(&self) -> Vec<Option<&EndGroup>> {
         let mut of_rank = vec![None; self.desc.size as usize];
         for group in self.end_groups() {
@@ -231,7 +231,7 @@ impl Journal {
         of_rank
     }
 
-    /// When the job came how far, counted from when it was submitted.
+    /// When the job reached each phase, counted from its submission.
     pub(in crate::root) fn phases(&self) -> Phases {
         let begin = self.submitted();
         let waited = self.since().since(begin);
@@ -244,7 +244,7 @@ impl Journal {
                 _ => None,
             }),
         };
-        // Of a job that could not be started, nothing more is told.
+        // Unless all processes were started, there is no start time.
         let started = self.started().filter(|(pids, _)| pids.len() == self.desc.size as usize);
         Phases {
             placed: Some(waited),

@@ -184,7 +184,7 @@ fn the_oldest_ended_jobs_go_first() {
     let kept = |all: &Journals| -> Vec<String> { all.iter().map(|j| j.desc().nspace.to_string()).collect() };
     assert_eq!(kept(&all), ["c", "d", "e"]);
     assert!(all.get(&Nspace::new("b").unwrap()).is_none());
-    // A large job has the room of many small ones.
+    // A large job takes the room of many small ones.
     let pids = (0..10_000).map(|rank| (rank, rank)).collect();
     let mut large = all.begin(at(0), at(0), placed(desc("large", 10_000)), None);
     all.append(

@@ -24,8 +24,8 @@ fn lookup(from: ProcId, range: Range) -> Lookup {
     Lookup { from, uid: 7, keys, range, wanted: 0 }
 }
 
-/// Who finds what, in `docs/guide/publish.md`: the publisher itself, its neighbour of the same job, one of the job elsewhere, a
-/// process of another job beside it, and one elsewhere.
+/// The processes that find a publication (`docs/guide/publish.md`): (p) the publisher itself, (n) its neighbour in the same
+/// job, (j) a process of the job elsewhere, (o) one of another job on the same node, (e) one elsewhere.
 #[test]
 fn each_pair_of_ranges_finds_what_both_allow() {
     let askers = [

@@ -1,4 +1,4 @@
-//! What is answered about a job, and about all of them and their nodes.
+//! The answers about a job, about all jobs, and about nodes.
 
 use phalanx_core::Time;
 use phalanx_spec::{JobState, Rank, Status, keys};
@@ -13,7 +13,7 @@ use crate::root::Root;
 use crate::root::jobs::RootJob;
 use crate::root::journal::Journal;
 
-/// A job of now, or one of the past.
+/// A current or past job.
 #[derive(Clone, Copy)]
 pub(super) enum View<'a> {
     Live(&'a RootJob, Option<&'a Found>),
@@ -53,7 +53,7 @@ impl<'a> View<'a> {
 }
 
 impl Root {
-    /// A key that is about one job, or about one of its processes.
+    /// Answers a key about one job, or about one of its processes.
     pub(super) fn answer_of_job(&self, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
         let nspace = nspace(qualifiers).unwrap_or_else(|| asked.from.nspace.clone());
         let usage = [keys::QUERY_MEMORY_USAGE, keys::QUERY_PROC_RESOURCE_USAGE].contains(&key);
@@ -116,8 +116,8 @@ impl Root {
         live.or_else(|| self.journals.get(nspace).map(View::Over))
     }
 
-    /// The namespaces that run: their command lines, their sizes, where their ranks are. PRRTE gives its elements these
-    /// names and these keys, and its tools read them.
+    /// The running namespaces: their command lines, their sizes, where their ranks are. PRRTE uses these names and keys for the
+    /// elements, and its tools read them.
     pub(super) fn namespace_info(&self, qualifiers: &[Info]) -> DataArray {
         let wanted = nspace(qualifiers);
         let jobs =
@@ -143,7 +143,7 @@ impl Root {
         Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(about))
     }
 
-    /// Every job that is known.
+    /// Every known job.
     pub(super) fn all_jobs(&self, now: Time) -> DataArray {
         let past = self.journals.iter().map(View::Over);
         let jobs = past.chain(self.jobs.values().map(|job| View::Live(job, None)));
@@ -201,7 +201,7 @@ impl Root {
         }))
     }
 
-    /// Slots that no process has.
+    /// Slots not taken by a process.
     pub(super) fn available_slots(&self) -> u32 {
         let (_, nodes) = self.resources();
         let free = |slots: u32, used: u32| slots.saturating_sub(used);
@@ -209,7 +209,7 @@ impl Root {
     }
 }
 
-/// A verdict, for whoever can make one of it again. `longest`: of what is to be said beside it.
+/// A verdict in a form that can be turned back into one. `longest`: the bound of its details in bytes.
 pub(in crate::root) fn about_verdict(verdict: &JobVerdict, longest: usize) -> impl Iterator<Item = Info> {
     let limit = match verdict {
         JobVerdict::TimedOut { limit } => Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
@@ -239,7 +239,7 @@ fn slots(stated: &Slots, cpus: u32) -> u32 {
     }
 }
 
-/// What the user could have typed: the programs with their arguments.
+/// The command line that a user would type: the programs with their arguments.
 pub(super) fn command_line(desc: &JobDesc) -> String {
     let words = |argv: &[phalanx_wire::Text]| {
         argv.iter().map(phalanx_wire::Text::to_string_lossy).collect::<Vec<_>>().join(" ")
@@ -247,5 +247,5 @@ pub(super) fn command_line(desc: &JobDesc) -> String {
     desc.apps.iter().map(|app| words(&app.argv)).collect::<Vec<_>>().join(" : ")
 }
 
-/// The key of a job's state; the standard has the type only.
+/// The key of a job's state; the standard defines only the type.
 const JOB_STATE: &str = "phalanx.job_state";

@@ -1,4 +1,4 @@
-//! Where the ranks of a job are, and where they would be.
+//! Where the ranks of a job are, or would be.
 
 use phalanx_wire::{App, DataArray, Info, InfoList, Value};
 
@@ -8,7 +8,8 @@ use crate::root::Root;
 use crate::root::spawn::STILL_STARTING;
 
 impl Root {
-    /// Of a job that there is or was, or of one that nobody starts. An error is for the user; `None`: there is no such job.
+    /// The map of a running or ended job, or of one that is not started. An error is for the user; `None`: there is no such
+    /// job.
     pub(super) fn map(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<Result<Placed, String>> {
         if let Some(apps) = qualifiers.find(names::SPAWN_APPS) {
             return Some(self.map_of_wish(asked, qualifiers, apps));

@@ -1,7 +1,7 @@
-//! What the runtime answers when a process or tool queries it.
+//! The answers of the runtime to queries of processes and tools.
 //!
-//! The keys are answered by job (`job.rs`), by process (`procs.rs`), or here when they are about the DVM. What only the
-//! daemons know is brought to the root first (`survey.rs`).
+//! Keys are answered per job (`job.rs`), per process (`procs.rs`), or here if they concern the DVM. What only the daemons know
+//! is collected from them first (`survey.rs`).
 
 mod job;
 mod map;
@@ -24,7 +24,7 @@ use crate::msg::{Found, Subject};
 use crate::root::answer::Answer;
 use crate::root::{Cx, Root, debug};
 
-/// What is answered.
+/// The keys that are answered.
 pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_ATTRIBUTE_SUPPORT,
     keys::HOST_FUNCTIONS,
@@ -95,7 +95,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::LOCALITY_STRING,
 ];
 
-/// What may be said about which.
+/// The qualifiers that are honoured.
 pub(crate) const QUALIFIERS: &[&str] = &[
     keys::HOST_ATTRIBUTES,
     keys::ALLOC_ID,
@@ -116,7 +116,7 @@ pub(crate) const QUALIFIERS: &[&str] = &[
     names::SPAWN_APPS,
 ];
 
-/// Who asks, when, and what the daemons have told for it.
+/// The requester, the time, and what the daemons have reported for the query.
 pub(in crate::root) struct Inquiry<'a> {
     pub(in crate::root) now: Time,
     pub(in crate::root) from: &'a ProcId,
@@ -139,7 +139,7 @@ impl Root {
         self.ask_daemons(cx, answer, from, queries, subjects);
     }
 
-    /// The answer, when all is known that can be.
+    /// The answer, once all that can be known is known.
     pub(in crate::root) fn answer_queries(&self, asked: &Inquiry<'_>, queries: &[Query]) -> HostReply {
         let (mut results, mut missing, mut known) = (Vec::new(), 0, false);
         for query in queries {
@@ -179,7 +179,7 @@ impl Root {
             }
             keys::QUERY_DEBUG_SUPPORT => debug::ATTRIBUTES.join(",").into(),
             keys::QUERY_ALLOCATION => self.allocation().into(),
-            // This runtime allocates nothing, so there is none of whatever name.
+            // This runtime allocates nothing, so there is no allocation of any name.
             keys::QUERY_ALLOC_STATUS => return None,
             keys::QUERY_AVAILABLE_SLOTS => self.available_slots().into(),
             keys::QUERY_NODE_RESOURCE_USAGE => self.node_usage(asked, qualifiers)?.into(),
@@ -202,7 +202,7 @@ impl Root {
     }
 }
 
-/// What the daemons have to be asked for this key.
+/// What the daemons have to report for this key.
 fn subject(key: &str, from: &ProcId, qualifiers: &[Info]) -> Option<Subject> {
     let usage = match key {
         names::WAITS => return Some(Subject::Waits),
@@ -219,7 +219,7 @@ fn subject(key: &str, from: &ProcId, qualifiers: &[Info]) -> Option<Subject> {
     Some(Subject::Procs { nspace: nspace(qualifiers).unwrap_or_else(|| from.nspace.clone()), usage })
 }
 
-/// The job that is meant.
+/// The job that the qualifiers name.
 fn nspace(qualifiers: &[Info]) -> Option<Nspace> {
     let named = |key| match qualifiers.find(key)? {
         Value::String(text) => Nspace::new(text.as_str()?).ok(),

@@ -1,4 +1,4 @@
-//! What has happened to jobs, as their journals have it.
+//! The history of jobs, from their journals.
 
 use phalanx_core::Time;
 use phalanx_spec::{Rank, keys};
@@ -13,8 +13,8 @@ use crate::root::journal::{Entry, Journal, Moment, What};
 use crate::root::lifecycle::about_waited;
 
 impl Root {
-    /// The entries of the journals, of one job or all, of the last so many milliseconds or since ever: the oldest first. If there are
-    /// more than one answer holds, the newest.
+    /// The journal entries of one job or all, of the last so many milliseconds or from the beginning, the oldest first. If
+    /// there are more than one answer holds, the newest of them.
     pub(super) fn happenings(&self, now: Time, qualifiers: &[Info]) -> DataArray {
         let wanted = nspace(qualifiers);
         let ago = qualifiers.find(names::SINCE).and_then(Value::as_u64).unwrap_or(u64::MAX);
@@ -50,7 +50,7 @@ fn about(journal: &Journal, entry: &Entry, moment: &Moment, now: Time) -> DataAr
 }
 
 impl What {
-    /// In a word or two.
+    /// The event in a word or two.
     fn words(&self) -> &'static str {
         match self {
             What::Submitted => "submitted",
@@ -80,7 +80,7 @@ impl What {
         }
     }
 
-    /// `ranks`: to whom it has happened then.
+    /// `ranks`: the ranks to which it happened at that moment.
     fn facts(&self, journal: &Journal, ranks: &Ranges) -> Vec<Info> {
         let which = || Info::new(names::WHICH, ranks.to_string());
         let text = |text: &str| Info::new(keys::EVENT_TEXT_MESSAGE, text);
@@ -139,5 +139,5 @@ impl What {
     }
 }
 
-/// Of one answer.
+/// The most entries in one answer.
 const MOST_ENTRIES: usize = 4096;

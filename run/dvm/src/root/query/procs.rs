@@ -1,4 +1,4 @@
-//! What is answered about the processes of a job: tables, one process, memory.
+//! The answers about the processes of a job: tables, single processes, memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::job::JobVerdict;
 use crate::msg::{ExitStatus, Usage, ended_state, exit_code};
 use crate::root::Root;
 
-/// A process as far as it is known.
+/// What is known about a process.
 pub(super) struct ProcView {
     pub(super) rank: Rank,
     pub(super) node: NodeId,
@@ -23,7 +23,7 @@ pub(super) struct ProcView {
     pub(super) pid: Option<u32>,
     status: Option<ExitStatus>,
     pub(super) usage: Option<Usage>,
-    /// How long after the job's start it has ended.
+    /// The time from the job's placement to its end.
     after: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ impl Root {
         DataArray { of: DataType::PROC_INFO, items: procs.map(line).collect() }
     }
 
-    /// The same with what the standard's table has no room for.
+    /// The same, with details that the standard's table has no room for.
     pub(super) fn ranks(&self, view: View<'_>) -> DataArray {
         let restarts = view.journal().restarts();
         DataArray::of_infos(procs(view).map(|proc| {
@@ -86,7 +86,7 @@ impl Root {
         })
     }
 
-    /// The node that the qualifiers name, or that of whoever asks.
+    /// The node that the qualifiers name, or else that of the requester.
     pub(super) fn named_node(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<NodeId> {
         if let Some(name) = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
             return self.nodes.living().find(|node| *self.nodes.name(*node) == *name);
@@ -97,7 +97,7 @@ impl Root {
         }
     }
 
-    /// The node that a question is limited to, if it is. None: there is no such node.
+    /// The node that a query is limited to, if it is. None: there is no such node.
     pub(super) fn only_node(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<Option<NodeId>> {
         let local = qualifiers.is_set(keys::QUERY_LOCAL_ONLY)
             || qualifiers.find(keys::HOSTNAME).is_some()
@@ -105,7 +105,7 @@ impl Root {
         if local { self.named_node(asked, qualifiers).map(Some) } else { Some(None) }
     }
 
-    /// The processes of a job that a question is about: of one rank or all of them, of one node or all. None: there is no such node.
+    /// The processes of a job that a query asks for: one rank or all, on one node or all. None: there is no such node.
     pub(super) fn wanted_procs(
         &self,
         asked: &Inquiry<'_>,
@@ -119,8 +119,8 @@ impl Root {
         Some(procs(view).filter(move |proc| is_rank(proc.rank) && is_node(proc.node)))
     }
 
-    /// Per node what the daemon and, on average, its processes use; every process besides, unless only averages are
-    /// wanted.
+    /// For each node, the memory of the daemon and the average of its processes; each process, too, unless only averages or
+    /// extremes are wanted.
     pub(super) fn memory_usage(
         &self,
         asked: &Inquiry<'_>,
@@ -214,7 +214,7 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
                     (proc.state, proc.stopped) = (found.state, found.stopped);
                     (proc.pid, proc.status, proc.usage) = (found.pid, found.status, found.usage.clone());
                 }
-                // Its daemon is gone, or has said nothing.
+                // Its daemon is gone, or has not reported.
                 None => proc.pid = job.journal.pid(proc.rank),
             },
         }

@@ -1,4 +1,4 @@
-//! What processes and nodes use: bundles of figures in the standard's terms, each led by whose they are.
+//! Resource usage of processes and nodes: bundles of figures in the standard's terms, each headed by the process or node.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::msg::{NodeUsage, Subject, Usage};
 use crate::root::Root;
 
 impl Root {
-    /// Of the living processes of a job that are meant.
+    /// The usage of a job's living processes, as far as the query asks for them.
     pub(super) fn proc_usage(
         &self,
         asked: &Inquiry<'_>,
@@ -31,7 +31,7 @@ impl Root {
         })))
     }
 
-    /// Of all nodes, or of the one that is meant.
+    /// The usage of all nodes, or of the one that the query names.
     pub(super) fn node_usage(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<DataArray> {
         let only = self.only_node(asked, qualifiers)?;
         let nodes = asked.found.get(&Subject::Nodes)?.nodes.iter();
@@ -61,7 +61,7 @@ fn of_proc(usage: &Usage) -> [Info; 10] {
     ]
 }
 
-/// As `ps` has it: of one processor, over its whole life.
+/// As in `ps`: relative to one processor, over the whole life.
 fn percent(time: Duration, age: Duration) -> f32 {
     if age.is_zero() { 0.0 } else { (100.0 * time.as_secs_f64() / age.as_secs_f64()) as f32 }
 }

@@ -1,4 +1,4 @@
-//! What is waited for anywhere in the DVM: who asked, who has not come, since when.
+//! Everything that is waiting anywhere in the DVM: requesters, what is missing, since when.
 
 use std::time::Duration;
 
@@ -32,12 +32,12 @@ impl Root {
     }
 }
 
-/// All output waits for a moment.
+/// Any output waits for a moment.
 fn is_under_way(wait: &Wait) -> bool {
     wait.waiting.operation == "output" && wait.age < MOMENT
 }
 
-/// Whether a server tells of a question to its host, and the room that has the question tells who is missing.
+/// Whether a server reports waiting for its host, while the host reports the same operation with what is missing.
 fn is_told_better(waiting: &Waiting, all: &[Wait]) -> bool {
     let is_asked_by_same = |other: &Waiting| waiting.asked_by.iter().all(|by| other.asked_by.contains(by));
     let tells_better = |other: &Waiting| {

@@ -1,11 +1,11 @@
-//! Job control: who may, what daemons are given to do, what the reply says, and what is known of a request afterwards.
+//! Job control: permissions, the daemons' tasks, the reply, and queries for named requests.
 
 use phalanx_wire::InfoList;
 
 use super::*;
 use crate::config::Steer;
 
-/// Job, ranks, and what has become of them.
+/// Job, ranks, and their result.
 pub(super) type Became = (String, String, Status);
 
 pub(super) fn results(reply: Option<&HostReply>) -> Vec<Became> {
@@ -23,7 +23,7 @@ pub(super) fn named(nspace: &Nspace, ranks: &str, status: Status) -> Became {
     (nspace.to_string(), ranks.to_owned(), status)
 }
 
-/// What is known of a request.
+/// The state of a named request, from a query.
 fn request(told: &mut Told, id: &str) -> Option<(String, Vec<Became>)> {
     let qualifiers = vec![Info::new(keys::JOB_CTRL_ID, id)];
     let query = Query { keys: vec![query::names::REQUESTS.into()], qualifiers };
@@ -229,7 +229,7 @@ fn one_request_names_ranks_of_several_jobs() {
     }
     let well = [named(&one, "0,2", Status::SUCCESS), named(&other, "0-2", Status::SUCCESS)];
     assert_eq!(results(told.answer(asked)), well);
-    // One of them is over: the others are reached.
+    // One of the jobs is over: the other is reached.
     told.end(&one, 3, ExitStatus::Code(0));
     told.wishes.clear();
     let asked = told.ask(0, control(tool(), &targets, Info::new(keys::JOB_CTRL_RESUME, true)));
@@ -266,7 +266,7 @@ fn ranks_steer_their_own_job_and_those_it_has_spawned() {
             let refused = (!own && steer == Steer::Own).then_some(Status::ERR_NO_PERMISSIONS);
             assert_eq!(told.answer(asked).map(HostReply::status), refused, "{target} {steer:?}");
         }
-        // What it was spawned by is not a child's.
+        // A child may not act on its parent.
         let asked = told.ask(0, control(proc(&child, 0), &[ProcId::all(&mine)], pause()));
         assert_eq!(told.answer(asked).is_some(), steer == Steer::Own);
         let stop = Info::new(keys::JOB_CTRL_TERMINATE, true);

@@ -1,10 +1,10 @@
-//! What is told of the life of a job: which events, to whom, and what stands in them.
+//! Events of a job's life: which are raised, their recipients, and their contents.
 
 use super::*;
 use phalanx_core::Event;
 use phalanx_wire::InfoList;
 
-/// A root with wall time, of which daemon 1 listens for all events of jobs.
+/// A root with wall time, with daemon 1 registered for all events of jobs.
 fn listened_to() -> Told {
     let mut told = Told::up(2);
     told.root.config.clock = Duration::from_secs(1_000_000);
@@ -15,7 +15,7 @@ fn listened_to() -> Told {
 }
 
 impl Told {
-    /// The events that were announced since the last look.
+    /// The events announced since the last check.
     fn heard(&mut self) -> Vec<Event> {
         let announced = self.casts().into_iter().filter_map(|(to, body)| match body {
             Down::Announce { event, .. } => Some((to.clone(), Event::clone(event))),
@@ -190,7 +190,7 @@ fn the_begin_and_the_end_of_the_session_are_told() {
     told.wishes.clear();
     told.tell(ToRoot::Reports((0..2).map(|node| report(node, &topology())).collect()));
     assert_eq!(told.heard_codes(), [Status::EVENT_SESSION_START]);
-    // It lasts until its jobs have ended.
+    // The session lasts until its jobs have ended.
     let codes = vec![Status::EVENT_JOB_END];
     told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
     let nspace = told.launch(JobRequest::default(), 1);

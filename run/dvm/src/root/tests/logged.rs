@@ -1,10 +1,10 @@
-//! Who gets to read what processes log.
+//! The readers of what processes log.
 
 use super::*;
 use phalanx_wire::cmd::log::Log;
 
 impl Told {
-    /// The answer to a process on the root's node that logs this to standard error.
+    /// The result for a process on the root's node that logs this to standard error.
     fn logs(&mut self, from: &ProcId, text: &str) -> Status {
         let data = vec![Info::new(keys::LOG_STDERR, text)];
         let request = Log { data, directives: Vec::new(), timestamp: 0 };
@@ -12,7 +12,7 @@ impl Told {
         self.answer(request).map_or(Status::ERROR, HostReply::status)
     }
 
-    /// A tool on the root's node spawns a job that it reads the standard error of.
+    /// A tool on the root's node spawns a job and reads its standard error.
     fn spawn_with_stderr(&mut self) -> Nspace {
         self.connect_tool();
         let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 1, ..Default::default() };

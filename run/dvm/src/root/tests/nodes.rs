@@ -1,4 +1,4 @@
-//! Nodes that come up, or do not, and that are lost: what it means for jobs.
+//! Nodes that come up or not, or are lost, and the consequences for jobs.
 
 use super::*;
 

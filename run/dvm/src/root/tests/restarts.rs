@@ -26,7 +26,7 @@ fn complete(told: &mut Told, source: ProcId) {
     told.ask(0, HostOp::Notify(Event { code, source, range, info: Vec::new() }));
 }
 
-/// The events for ranks alone: code, and whom they are for.
+/// The events for single ranks: code and ranks.
 fn events(told: &Told) -> Vec<(Status, Vec<u32>)> {
     let events = told.casts().into_iter().filter_map(|(_, body)| match body {
         Down::Event { event, .. } if event.range == Range::CUSTOM => {
@@ -139,7 +139,7 @@ fn preemptible_ranks_are_ended_behind_their_checkpoint() {
     assert_eq!(told.answer(asked).map(HostReply::status), Some(Status::SUCCESS));
 }
 
-/// The one restart that is under way has come through its two steps.
+/// The only restart in progress goes through its two steps.
 fn renew(told: &mut Told, nspace: &Nspace, ranks: &[u32]) {
     let is_of = |task: &Task, of: &str| match task {
         Task::Clear { targets: Members { ranks: these, .. } } => {
@@ -236,7 +236,7 @@ fn a_restart_that_others_have_begun_ends_no_job() {
     };
     let (first, _) = restart(&mut told, &[1]);
     let (second, clear) = restart(&mut told, &[1, 2, 3]);
-    // One of them has ended before.
+    // One of them had ended before.
     let mut cleared = Results::default();
     cleared.set(&Ranges::single(2), Status::SUCCESS);
     cleared.set(&Ranges::single(3), Status::ERR_NOT_FOUND);
@@ -287,7 +287,7 @@ fn a_rank_that_fails_amid_restarts_is_started_once_more() {
     let nspace = launched(&mut told, FailurePolicy::Restart { most: 9 }, 8);
     let restart = Info::new(keys::JOB_CTRL_RESTART, "");
     told.ask(0, control(tool(), &[proc(&nspace, 1), proc(&nspace, 7)], restart));
-    // The one before has failed on its own.
+    // The old process has failed on its own.
     told.post(0, failed(&nspace, 1));
     let (_, clear, _) = told.task_among();
     told.gathered(clear, done(&[1, 7]));
