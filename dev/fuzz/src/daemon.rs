@@ -60,6 +60,7 @@ fn config(id: NodeId) -> NodeConfig {
     let tree = Tree::new(DAEMONS, RADIX);
     let address = |id: NodeId| -> Arc<str> { format!("n{}", id.0).into() };
     NodeConfig {
+        addresses: Vec::new(),
         called: Vec::new(),
         takes_ranks: true,
         id,

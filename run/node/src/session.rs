@@ -7,6 +7,9 @@
 //! The file is locked as long as the launcher or its warden lives, so a process that finds it unlocked may remove both: pids are no proof, they
 //! repeat and differ between containers. The launcher removes them at an orderly end, the [warden](crate::warden) after a violent one, and any later
 //! launcher of the same user when both are gone.
+//!
+//! A rank's own directory is made when the rank is let in: on some file systems, making and removing a directory costs more than starting
+//! the program.
 
 mod dir;
 mod lock;

@@ -2,6 +2,8 @@
 //!
 //! One task per output stream reads at most its credit and passes the bytes to the owner. After the exit of the rank, everything that it had written
 //! is still read. What descendants write into the same pipe later is not waited for, or a daemon left behind by a rank would keep the job for ever.
+//!
+//! One buffer serves the reads of all pipes; from there one shared copy goes through the node. A pipe that was found full is enlarged.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;

@@ -3,6 +3,8 @@
 //!
 //! The kernel makes orphans children of the launcher, so that it knows without a search when there are none. Then they are also found as its
 //! children, whatever their environment is; but not if it had children before its first rank, whose orphans look the same as those of ranks.
+//!
+//! Commands that start daemons leave such children on purpose, such as a connection that ssh keeps. They stay.
 
 use std::fs;
 use std::time::Duration;

@@ -33,6 +33,7 @@ impl Dvm {
         let tree = Tree::new(hosts, RADIX);
         let at = |node: NodeId| -> Arc<str> { format!("10.1.{}.{}:7000", node.0 / 250, node.0 % 250).into() };
         let config = |id: NodeId| NodeConfig {
+            addresses: Vec::new(),
             called: Vec::new(),
             takes_ranks: true,
             env: Vec::new(),

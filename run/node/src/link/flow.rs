@@ -2,6 +2,8 @@
 //!
 //! Received data is passed to the owner piece by piece. When more than [`MOST_AHEAD`] bytes of a link await processing, the link is not read from,
 //! and its sender waits. Outgoing data is queued; the owner learns when the queue is long, and when it is short again.
+//!
+//! A sender with more than `LinkLimits::queue` (64 MiB) waiting loses the link. Both bounds concern that link alone.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
