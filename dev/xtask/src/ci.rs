@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use crate::cargo::{capture, cargo};
 use crate::report::Report;
 use crate::test::{self, Wanted};
-use crate::{deps, r#gen, sources, world};
+use crate::{deps, r#gen, sources, words, world};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let strict = args == ["--strict"];
@@ -40,8 +40,9 @@ const CARGO: [(&str, &[&str]); 3] = [
 type Check = fn(&[String]) -> Result<()>;
 
 /// Checks by other chores.
-const CHECKS: [(&str, &str, Check); 3] = [
+const CHECKS: [(&str, &str, Check); 4] = [
     ("generated sources", "cargo xtask gen --check", r#gen::run),
     ("rules of the sources", "cargo xtask sources", sources::run),
+    ("words", "cargo xtask words", words::run),
     ("dependencies", "cargo xtask deps", deps::run),
 ];

@@ -1,7 +1,7 @@
 //! `cargo xtask words`: counts two families of words in comments and documents.
 //!
-//! A sentence about "whoever asks" or about what "is told" usually lacks its subject: which process, which table, which caller. Both
-//! families are normal English in small numbers, so the check has a bound per 1,000 lines instead of a ban.
+//! A sentence built on one of these words usually lacks its subject: which process, which table, which caller. In small numbers they are normal
+//! English, so the check has a bound per 1,000 lines instead of a ban.
 
 use std::collections::BTreeMap;
 use std::fs;

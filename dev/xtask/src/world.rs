@@ -55,7 +55,7 @@ pub(crate) fn enter(chore: &str, arguments: &[String]) -> Result<()> {
             tempfile::Builder::new().prefix("phalanx-tests-").tempdir().context("making a directory")?;
         eprintln!("temporary files are in {}", place.path().display());
         let mut command = Command::new("env");
-        // Searches for a server whose pid is known go down from the system's directory in libraries of release 4.2.2.
+        // Libraries of release 4.2.2 search for a server by its pid below the system's directory only.
         let temporary = place.path().join("tmp");
         std::fs::create_dir(&temporary).context("making a directory")?;
         command.env("PMIX_SYSTEM_TMPDIR", place.path()).env("TMPDIR", temporary);

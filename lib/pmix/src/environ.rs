@@ -44,7 +44,7 @@ pub(crate) fn read(
     let hostname = variable(HOSTNAME).unwrap_or(identity.hostname);
     let found = SERVERS.iter().find_map(|(name, generation)| Some((*name, *generation, variable(name)?)));
     let Some(nspace) = variable(NAMESPACE) else {
-        // Alone, a rank of a job would take itself for the whole job, and nobody would notice.
+        // As a singleton, each rank of a job would silently run as a job of its own.
         if let Some((server, ..)) = found {
             return Err(Error::Unnamed { server });
         }

@@ -25,7 +25,7 @@ pub struct NodeConfig {
     pub hostname: Arc<str>,
     /// The addresses of this host (at node 0), by which a spawn may name it.
     pub addresses: Vec<IpAddr>,
-    /// What the nodes from 1 on were called by the user, who may go on calling them so (at node 0).
+    /// The user's names for the nodes from 1 on, which remain usable (at node 0).
     pub called: Vec<Arc<str>>,
     pub topology: Arc<Topology>,
     /// Processes that the allocation grants here.

@@ -145,7 +145,7 @@ impl ProcEnd {
 }
 
 impl JobEnd {
-    /// What is said when job control ends some of a job's ranks.
+    /// The note when job control ends some of a job's ranks.
     pub(crate) fn of_some(ranks: &Ranges, by: &ProcId, tool: Option<&ToolProcess>, signal: i32) -> String {
         let ranks = words::ranks(&ranks.iter().collect::<Vec<_>>());
         let (by, signal) = (named(by, tool), words::signal(signal));
@@ -184,7 +184,7 @@ fn named(by: &ProcId, tool: Option<&ToolProcess>) -> String {
     tool.map_or_else(|| by.to_string(), |process| format!("{by} ({process})"))
 }
 
-/// Whoever had waited for less was only just on the way.
+/// Shorter waits are normal.
 const LONG: Duration = Duration::from_secs(1);
 /// The exit report has the rest.
 const MOST_WAITED: usize = 5;

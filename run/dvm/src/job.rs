@@ -178,7 +178,7 @@ pub struct JobEnd {
     pub verdict: JobVerdict,
     /// If a tool wanted the end: its process.
     pub tool: Option<ToolProcess>,
-    /// What the launcher exits with.
+    /// The exit code for the launcher.
     pub exit_code: i32,
     pub procs: Vec<ProcEnd>,
     pub duration: Duration,

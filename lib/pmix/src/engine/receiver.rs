@@ -1,10 +1,10 @@
 //! A caller that waits for its answer receives meanwhile, on its own thread: to wake ours, which then wakes the caller, takes
 //! longer than all the rest of a call.
 //!
-//! One caller at a time is the receiver. While it is, our thread hears only the bell, and others who wait sleep. What a
-//! callback is to be told, and the answers that come behind it, the receiver leaves to our thread, and receives no more: what
-//! can pile up is what one turn reads. Whoever else finds the receiver's answer (our thread when time is up, who closes the
-//! engine) interrupts it.
+//! One caller at a time is the receiver. During that time our thread listens only to the bell, and other waiting callers
+//! sleep. The receiver leaves deliveries to callbacks, and the answers that come behind them, to our thread, and stops
+//! receiving: at most one turn's input can pile up. If another thread produces the receiver's answer (our thread on a
+//! timeout, a thread that closes the engine), it interrupts the receiver.
 //!
 //! Two epolls, one inside the other, hand the role over: our thread waits on the outer one, and the outer one does not watch the inner one
 //! while a caller receives. Servers of hosts receive on our thread only.

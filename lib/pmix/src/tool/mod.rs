@@ -234,7 +234,7 @@ fn introduction(info: &[Info], process: &Identity) -> Vec<Info> {
     said
 }
 
-/// Servers take no greeting of any size, and users may give a program as many files as the kernel takes.
+/// Cut to a length that every server accepts in a greeting: a command line may name thousands of files.
 fn command_line() -> String {
     let mut line = String::new();
     for argument in std::env::args_os() {
@@ -252,7 +252,7 @@ fn command_line() -> String {
     line
 }
 
-/// Whoever has started this process may have put the address of a server into a file for it.
+/// The rendezvous file in which this process's launcher may have put the address of a server.
 fn rendezvous_file(info: &[Info]) -> Result<Option<String>, Error> {
     let variables = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
     let named = match text(info, keys::LAUNCHER_RENDEZVOUS_FILE)? {

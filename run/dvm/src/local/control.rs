@@ -57,7 +57,7 @@ impl Local {
         }
     }
 
-    /// Those that were asked and are still there are killed. So is what others have left that were asked alone, and not with their whole job.
+    /// Kills processes that were asked to end and are still there, and the processes left by ranks that were asked to end while their job goes on.
     pub(super) fn on_kill_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         for (rank, proc) in &mut job.procs {
@@ -184,7 +184,7 @@ fn chosen<'a>(
 }
 
 impl Proc {
-    /// `alone`: the rest of its job goes on. What it has started in sessions of its own ends with it then, not with the job.
+    /// `alone`: the rest of the job goes on. Then processes that the rank has started in other sessions end with the rank, not with the job.
     fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, action: Control, alone: bool) {
         let tree = match action {
             Control::Suspend | Control::Resume => true,

@@ -293,7 +293,7 @@ impl Local {
         entry.phase = Phase::Gone;
         entry.status = Some(status);
         entry.after = cx.now.since(job.since);
-        // Nobody could have what it has left go on: it is not there to be named any more.
+        // A request to resume could no longer name the rank, so the processes it has left would stay stopped.
         if std::mem::take(&mut entry.suspended) {
             cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGCONT });
         }

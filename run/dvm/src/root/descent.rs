@@ -72,7 +72,7 @@ impl Root {
     }
 }
 
-/// What its spawn has said of a job's end with its parent (`PMIX_SPAWN_CHILD_SEP`, `PMIX_NOHUP`).
+/// Whether a job ends with its parent, as its spawn requested (`PMIX_SPAWN_CHILD_SEP`, `PMIX_NOHUP`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Separation {
     /// `PMIX_SPAWN_CHILD_SEP` is true: it does not end with its parent.

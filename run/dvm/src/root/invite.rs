@@ -1,7 +1,7 @@
 //! Groups that form by invitation: which accepted invitations still wait for their leader's word.
 //!
-//! The leader and the invited speak in events, which the root passes on like all others. A leader that has finalized or ended says
-//! nothing more; then the root tells those who have accepted that it has failed.
+//! Leaders and invited processes communicate by events, which the root passes on like all others. When a leader has finalized or ended,
+//! the root notifies the processes that have accepted its invitation that the leader has failed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Invitations(BTreeSet<Accepted>);
 struct Accepted {
     leader: ProcId,
     by: ProcId,
-    /// Libraries of OpenPMIx don't say which group they join.
+    /// Unknown for libraries of OpenPMIx, which do not name the group that they join.
     group: Option<Text>,
 }
 
@@ -31,7 +31,7 @@ impl Invitations {
         self.0.iter().any(|one| one.leader.nspace == *nspace || one.by.nspace == *nspace)
     }
 
-    /// The leader has said how its group ended.
+    /// The leader has announced the outcome of its group.
     fn settle(&mut self, leader: &ProcId, group: Option<&Text>, told: &[ProcId]) {
         let is_of = |one: &Accepted| one.group.is_none() || one.group.as_ref() == group;
         self.0.retain(|one| one.leader != *leader || !is_of(one) || !told.contains(&one.by));

@@ -196,14 +196,15 @@ impl Root {
         self.unsupported.insert((parent.nspace.clone(), note.to_owned()))
     }
 
-    /// Only the rank that has called is answered. Others may have called MPI's spawn with it, and not every MPI library tells them.
+    /// Reports a failed spawn. Only the calling rank gets an answer; others may take part in the same MPI_Comm_spawn, and not every MPI library
+    /// notifies them.
     fn tell_failed(&mut self, cx: &mut Cx<'_>, parent: &ProcId, error: &str) {
         let has_others = self.desc(&parent.nspace).is_some_and(|desc| desc.size > 1);
         let hint = if has_others { FAILED_FOR_ONE } else { "" };
         self.tell_parent(cx, parent, &format!("{error}{hint}"));
     }
 
-    /// What a status has no room for.
+    /// Reports details that a status cannot carry.
     fn tell_parent(&mut self, cx: &mut Cx<'_>, parent: &ProcId, text: &str) {
         match self.is_tool(parent) {
             true => self.tell_user_of(cx, parent, text),

@@ -25,7 +25,7 @@ pub(super) struct Tools {
 
 #[derive(Debug)]
 struct Connected {
-    /// The daemon with whose server it is connected.
+    /// The daemon to which it is connected.
     node: NodeId,
     process: ToolProcess,
 }
