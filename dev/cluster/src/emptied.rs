@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_a_kept_directory_is_kept_with_it() {
+    fn contents_of_a_kept_directory_are_kept_with_it() {
         let paths = ["/a/b/c", "/a/b", "/a/b-c", "/a/b/d/e", "/f", "/f"].map(PathBuf::from);
         assert_eq!(outermost(paths.into_iter()), ["/a/b", "/a/b-c", "/f"].map(PathBuf::from));
     }

@@ -1,6 +1,6 @@
 //! Runs programs that know nothing of us: MPI libraries, PMIx programs in C and Python, clients that misbehave.
 //!
-//! This crate is the harness; the tests are in `tests/interop`, one file per subject, and the programs in `programs/`. The
+//! This crate is the harness; the tests are in `tests/interop`, one folder per subject, and the programs in `programs/`. The
 //! programs are compiled against foreign libraries. The tests in `tests/alone` need none of these: they compile our own C
 //! programs, and some of the others, against our headers. Every test runs `px` as a user would and checks its
 //! exit code, its output and its leftovers.

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_waits_with_all_its_children_rests() {
+    fn a_process_rests_only_if_its_children_wait_too() {
         let rests_in = |script: &str, looks: usize| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().expect("a shell");
             let all = || 1 + children_of(child.id()).len();

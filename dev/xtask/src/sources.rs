@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsafe_code_is_told_from_talk_about_it() {
+    fn unsafe_code_is_distinguished_from_mentions_of_it() {
         let word = "unsafe";
         for line in
             ["    ? { f() }", "pub ? fn f() {", "#[?(no_mangle)]", "? impl<T> Send for X<T> {}", "    ?"]

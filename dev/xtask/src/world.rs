@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_users_set_for_launchers_is_not_passed_on() {
+    fn variables_for_launchers_are_not_passed_on() {
         for name in [
             "PMIX_NAMESPACE",
             "OMPI_MCA_btl",

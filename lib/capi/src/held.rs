@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_found_until_it_is_taken_back() {
+    fn held_objects_are_found_until_they_are_taken_back() {
         let (text, number) = (hold("text".to_owned()), hold(7_u32));
         assert_eq!(with(text, |text: &mut String| text.push('s')), Some(()));
         assert_eq!(take::<String>(text).as_deref(), Some("texts"));

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_take_what_is_told_and_refuse_the_rest_by_name() {
+    fn servers_take_listed_attributes_and_refuse_others_by_name() {
         let told = keys_of(AROUND.server, "PMIx_server_init");
         assert!(told.len() > 15, "{told:?}");
         for key in &told {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_refuse_what_is_not_told_by_name() {
+    fn tools_refuse_unlisted_attributes_by_name() {
         let told = keys_of(AROUND.tool, "PMIx_tool_init");
         for key in [keys::SERVER_GATEWAY, keys::COLLECT_DATA] {
             assert!(!told.contains(&key));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn every_attribute_that_is_told_is_one_of_the_standards() {
+    fn every_listed_attribute_is_one_of_the_standards() {
         let tables = [AROUND.client, AROUND.tool, AROUND.server].concat();
         for (function, lists) in tables {
             for key in lists.concat() {

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_before_a_door_that_is_full() {
+    fn connections_to_a_full_door_fail_at_once() {
         let (_tcp, address) = address();
         let _door = open(address, 0).unwrap();
         let entered = (0..4).map_while(|_| enter(address)).collect::<Vec<_>>();

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown() {
+    fn control_characters_are_escaped() {
         let text = "a\u{1b}[2Jb\r\n\tc\u{9b}d\u{7f}e\u{202e}f \u{e4}\u{1f600}";
         let shown = "a\\u001b[2Jb\\r\\n\\tc\\u009bd\\u007fe\\u202ef \u{e4}\u{1f600}";
         assert_eq!(line(text), shown);

@@ -3,7 +3,7 @@
 //! Only the form of words is checked here; [`crate::resolve`] turns them into requests. [`split`] cuts a command line of `px run` into app contexts
 //! before clap sees it.
 
-pub(crate) mod ctl;
+pub(crate) mod control;
 pub(crate) mod dvm;
 pub(crate) mod fleet;
 pub(crate) mod nearest;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ctl::{CtlArgs, KillArgs, WaitArgs};
+use control::{CtlArgs, KillArgs, WaitArgs};
 use dvm::DvmArgs;
 use fleet::FleetArgs;
 use phalanx_dvm::spawn::MOST_RESTARTS;

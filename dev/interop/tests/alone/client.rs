@@ -114,7 +114,7 @@ fn a_tool_spawns_and_looks_up_in_a_dvm() {
 }
 
 #[test]
-fn what_is_logged_in_a_dvm_is_shown_to_who_runs_the_job() {
+fn logs_of_a_job_in_a_dvm_are_shown_to_its_user() {
     let dvm = Job::new(px_binary()).args(["dvm", "start"]).start();
     dvm.until_said("is ready");
     let run = px(["--pid", &dvm.pid().to_string(), "-n", "2"]).arg(pmix_on_ours("inquiry"));

@@ -149,7 +149,7 @@ fn a_reply_names_the_targets_that_were_not_reached() {
 }
 
 #[test]
-fn what_was_asked_through_a_lost_daemon_is_given_up() {
+fn requests_through_a_lost_daemon_are_given_up() {
     let mut world = world(3);
     world.script(|proc| match proc.rank.0 {
         2 => Script::new(vec![

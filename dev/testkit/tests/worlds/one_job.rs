@@ -35,7 +35,7 @@ fn run(world: &mut World<WiredServer>, job: JobRequest) -> JobEnd {
 }
 
 #[test]
-fn only_who_is_let_in_has_a_directory() {
+fn only_ranks_that_connect_have_a_directory() {
     let mut world = world(7, 1, 2);
     world.script(|proc| {
         let steps = vec![Step::Ask(Op::Init), Step::Ask(Op::Finalize)];
@@ -133,7 +133,7 @@ fn the_first_failure_decides_and_the_others_are_ended() {
 }
 
 #[test]
-fn a_signal_is_told_as_a_shell_would() {
+fn the_exit_code_after_a_signal_is_that_of_a_shell() {
     let mut world = world(3, 1, 2);
     world.script(|proc| Script::new(vec![if proc.rank.0 == 1 { Step::Die(11) } else { Step::Hang }]));
     let end = run(&mut world, job("crashes", 2));
@@ -299,7 +299,7 @@ fn waiting_lookups_end_with_their_job() {
 }
 
 #[test]
-fn events_reach_those_in_range_who_listen() {
+fn events_reach_the_listeners_in_range() {
     let mut world = world(9, 4, 1);
     let code = Status(-3000);
     world.script(move |proc| {
@@ -360,7 +360,7 @@ fn phases_are_those_of_the_last_process() {
 }
 
 #[test]
-fn phases_that_some_ranks_miss_are_not_told() {
+fn phases_that_some_ranks_miss_are_not_reported() {
     let mut world = world(7, 2, 2);
     world.script(move |proc| {
         let connect = vec![Step::Ask(Op::Init), Step::Ask(Op::Finalize)];

@@ -58,7 +58,7 @@ fn find<'a>(array: &'a DataArray, key: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn ranks_are_told_as_they_are_while_the_job_runs() {
+fn queries_show_the_states_of_ranks_while_the_job_runs() {
     let mut world = world(6);
     world.script(|proc| match proc.rank.0 {
         0 => {
@@ -124,7 +124,7 @@ fn ranks_are_told_as_they_are_while_the_job_runs() {
 }
 
 #[test]
-fn namespaces_are_told_with_their_sizes_and_ranks() {
+fn namespaces_are_listed_with_their_sizes_and_ranks() {
     let mut world = world(2);
     world.script(|proc| match proc.rank.0 {
         0 => Script::new(vec![
@@ -245,7 +245,7 @@ fn an_ended_job_is_remembered() {
 }
 
 #[test]
-fn the_past_of_jobs_is_told_in_order() {
+fn the_past_of_jobs_is_listed_in_order() {
     let mut world = world(2);
     world.script(|proc| match proc.nspace.as_str() {
         "world@1" => Script::new(vec![

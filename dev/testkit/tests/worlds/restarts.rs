@@ -83,7 +83,7 @@ fn heard(world: &World<WiredServer>, nodes: u32, number: u32) -> Vec<u32> {
 }
 
 #[test]
-fn those_who_wait_for_a_failed_rank_meet_the_next_one() {
+fn ranks_that_wait_for_a_failed_rank_meet_the_restarted_one() {
     for seed in 1..=20 {
         let mut world = world(seed, 3);
         script(&mut world, |rank, life| match (rank, life) {

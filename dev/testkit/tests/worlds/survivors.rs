@@ -87,7 +87,7 @@ fn heard(world: &World<WiredServer>, number: u32) -> Vec<ProcId> {
 const DONE: Result<Vec<ProcId>, Status> = Err(Status::SUCCESS);
 
 #[test]
-fn a_group_forms_of_those_who_live_on_any_node() {
+fn a_group_is_formed_of_the_survivors_on_all_nodes() {
     let mut world = world();
     world.script(|proc| {
         let init = || Step::Ask(Op::Init);

@@ -85,7 +85,7 @@ fn two_jobs_connect_and_a_group_gets_a_context() {
 }
 
 #[test]
-fn everybody_can_ask_who_is_in_which_group() {
+fn all_processes_can_query_the_members_of_groups() {
     let mut world = world(4);
     world.script(|proc| {
         let procs = vec![rank("world@1", 0), rank("world@1", 1)];
@@ -220,7 +220,7 @@ fn grow(
 }
 
 #[test]
-fn a_group_grows_until_all_are_there_whom_its_leaders_bring() {
+fn a_group_grows_until_all_that_its_leaders_add_have_come() {
     let world = grow(6, [0, 1, 4, 5], |proc| {
         let brought = |number| brings(&[rank("world@1", number)]);
         let lead = |number| ask(assemble(proc, "grown", vec![proc.clone()], brought(number)));
@@ -346,7 +346,7 @@ fn a_group_that_grows_is_given_up_when_one_of_it_ends_well() {
 }
 
 #[test]
-fn spawner_is_told_once_when_all_ranks_have_stopped() {
+fn the_spawner_is_notified_once_when_all_ranks_have_stopped() {
     let mut world = world(4);
     world.script(|proc| match proc.nspace.as_str() {
         "world@1" => {
@@ -454,7 +454,7 @@ fn a_process_spawns_a_job_whose_failure_is_its_own() {
 
 /// Debug builds check at each daemon that nothing remains of a job that is over.
 #[test]
-fn what_ended_processes_have_asked_for_is_forgotten_everywhere() {
+fn requests_of_ended_processes_are_forgotten_everywhere() {
     for nodes in [1, 4] {
         let mut world = world(nodes);
         world.script(|proc| match (proc.nspace.as_str(), proc.rank.0) {

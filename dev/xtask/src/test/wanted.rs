@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn senseless_command_lines_are_refused() {
         for line in ["--wrong", "--repeat", "--repeat 0 x", "--repeat 3", "--loaded x", "--exact", "--in"] {
             assert!(parsed(line).is_err(), "{line}");
         }

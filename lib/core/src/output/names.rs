@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_mean_nothing_are_told() {
+    fn unknown_letters_of_a_pattern_are_reported() {
         assert_eq!(Files::pattern(b"a%q").unwrap_err().letter, Some('q'));
         assert_eq!(Files::pattern(b"a%").unwrap_err().letter, None);
     }

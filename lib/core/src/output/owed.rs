@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_what_is_collected() {
+    fn collected_output_keeps_no_sender_waiting() {
         let mut owed = Owed::default();
         owed.arrived(stream(), 10, 'a');
         owed.arrived(stream(), 10, 'b');

@@ -64,7 +64,7 @@ fn hit(value: impl Into<Value>) -> Lookup {
 }
 
 #[test]
-fn a_process_knows_itself_before_it_is_told_anything() {
+fn a_process_knows_itself_before_it_gets_any_data() {
     let store = Store::new(proc(1));
     assert_eq!(get(&store, Rank(1), keys::RANK, &[]), hit(Rank(1)));
     assert_eq!(get(&store, Rank(1), keys::NSPACE, &[]), hit("job"));
@@ -72,7 +72,7 @@ fn a_process_knows_itself_before_it_is_told_anything() {
 }
 
 #[test]
-fn tool_without_a_node_is_told_its_processs_node() {
+fn a_tool_without_a_node_gets_values_of_the_ranks_node() {
     let store = Store::new(ProcId::new(&nspace("tool"), Rank(0)));
     store.load_job(JobData {
         nspace: nspace("job"),

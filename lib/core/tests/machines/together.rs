@@ -216,7 +216,7 @@ fn published_values_are_found_until_withdrawn() {
 }
 
 #[test]
-fn an_event_reaches_whom_it_should_and_once() {
+fn an_event_reaches_the_listeners_in_its_range_once() {
     const CODE: Status = Status(-2000);
     for seed in 0..SEEDS {
         let range = [Range::NAMESPACE, Range::GLOBAL, Range::LOCAL, Range::PROC_LOCAL][seed as usize % 4];
@@ -246,7 +246,7 @@ fn an_event_reaches_whom_it_should_and_once() {
 }
 
 #[test]
-fn waiters_are_told_of_a_process_that_dies() {
+fn waiters_are_answered_when_a_process_dies() {
     for seed in 0..SEEDS {
         let here = || ClientCall::Fence(Fence { procs: vec![proc(0), proc(1)], info: Vec::new() });
         let mut world = World::new(seed, |rank| match rank {

@@ -288,7 +288,7 @@ fn server_that_dies_after_welcome_is_not_used() {
 }
 
 #[test]
-fn the_primary_server_comes_first_and_is_whom_calls_go_to() {
+fn the_primary_server_comes_first_and_gets_the_calls() {
     let mut world = World::new(Some(proc("mine")), [1, 2, 3]);
     for port in 1..=2 {
         assert_eq!(world.attach(port, false), Ok(proc("mine")));

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_says_who_is_at_work() {
+    fn the_kernel_shows_which_processes_are_at_work() {
         assert!(may_be_at_work(u32::MAX), "nothing is known");
         // Not this process: when one of its threads ends, the kernel may omit others from the list that is being read.
         let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();

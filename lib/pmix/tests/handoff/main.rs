@@ -48,7 +48,7 @@ fn never() -> bool {
 }
 
 #[test]
-fn whatever_is_pushed_is_heard_and_taken() {
+fn all_pushed_items_are_heard_and_taken() {
     in_every_order(|| {
         let queue = Arc::new(Queue::new(8).unwrap());
         let pushers = [10, 20].map(|first| {
@@ -68,7 +68,7 @@ fn whatever_is_pushed_is_heard_and_taken() {
 }
 
 #[test]
-fn who_waits_for_room_gets_it() {
+fn threads_that_wait_for_room_get_it() {
     in_every_order(|| {
         let queue = Arc::new(Queue::new(1).unwrap());
         let pushers = [1, 2].map(|number| {
@@ -83,7 +83,7 @@ fn who_waits_for_room_gets_it() {
 }
 
 #[test]
-fn who_is_to_do_something_else_waits_for_no_room() {
+fn a_roused_thread_stops_waiting_for_room() {
     in_every_order(|| {
         let queue = Arc::new(Queue::new(1).unwrap());
         let gives_up = Arc::new(AtomicBool::new(false));
@@ -117,7 +117,7 @@ fn a_call_is_answered_through_the_queue() {
 }
 
 #[test]
-fn nobody_waits_for_an_engine_that_ends() {
+fn callers_do_not_wait_for_an_engine_that_ends() {
     in_every_order(|| {
         let queue = Arc::new(Queue::<Reply<u32>>::new(1).unwrap());
         let callers = [(); 2].map(|()| {

@@ -52,7 +52,7 @@ fn lines_of_ranks_that_share_a_file_do_not_mix() {
 }
 
 #[test]
-fn trouble_is_told_once_and_names_the_file() {
+fn trouble_is_reported_once_and_names_the_file() {
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("file"), "").expect("a file");
     let mut set = FileSet::new(Files::directory(&bytes(&dir, "file")));

@@ -85,7 +85,7 @@ fn caches_are_found_where_few_cpus_are_allowed() {
 }
 
 #[test]
-fn disks_are_told_with_their_bus() {
+fn disks_are_listed_with_their_bus() {
     let (_, details) = details(&(two_sockets() + DISKS));
     let names: Vec<_> =
         details.storage.iter().map(|disk| (disk.name.as_str(), disk.cpus.to_string())).collect();

@@ -71,7 +71,7 @@ fn fields_appended_by_newer_releases_are_ignored() {
 }
 
 #[test]
-fn unknown_commands_are_told_from_broken_ones() {
+fn unknown_commands_are_distinguished_from_broken_ones() {
     for dialect in dialects() {
         let mut bytes = Request::Finalize.encode(dialect);
         *bytes.last_mut().unwrap() = 200;

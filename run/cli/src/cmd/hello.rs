@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn company_is_told_by_host() {
+    fn met_ranks_are_listed_by_host() {
         let met = BTreeMap::from([("a".into(), vec![3]), ("b".into(), vec![0, 1])]);
         assert_eq!(company(&met, "b"), "met ranks 0-1 here and rank 3 on a");
         assert_eq!(company(&BTreeMap::new(), "b"), "alone");
     }
 
     #[test]
-    fn a_locality_is_told_in_words() {
+    fn a_locality_is_shown_in_words() {
         assert_eq!(place("hwloc:NM0:SK1:L30:CR4-5:HT8-11").as_deref(), Some("package 1, core 4-5"));
         assert_eq!(place("hwloc:"), None);
     }

@@ -2,7 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod completions;
-pub(crate) mod ctl;
+pub(crate) mod control;
 pub(crate) mod daemon;
 pub(crate) mod dvm;
 pub(crate) mod events;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pmix::{Event, Info, InfoList, Nspace, ProcId, Status, Tool, Value, Verdict, keys};
 use serde_json::json;
 
-use crate::args::ctl::WaitArgs;
+use crate::args::control::WaitArgs;
 use crate::args::tools::ServerArgs;
 use crate::detached;
 use crate::failure::{EXIT_FAILURE, EXIT_TIMEOUT, Failure};

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_says_who_waits_for_whom() {
+    fn a_wait_is_shown_with_requesters_and_missing_ranks() {
         let proc = |rank| Value::Proc(ProcId::new(&Nspace::new("a@1").expect("a name"), Rank(rank)));
         let procs =
             |ranks: &[u32]| DataArray { of: DataType::PROC, items: ranks.iter().map(|r| proc(*r)).collect() };

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_substitutes_is_read() {
+    fn files_of_process_substitution_are_read() {
         let (reader, writer) = io::pipe().expect("a pipe");
         io::Write::write_all(&mut &writer, b"a\n").expect("room");
         drop(writer);

@@ -1,8 +1,8 @@
 //! `px` from the user's view: words in; exit code, standard output and standard error out.
 
 mod command_line;
+mod control;
 mod nested;
 mod run;
-mod steer;
 mod terminal;
 mod waited;

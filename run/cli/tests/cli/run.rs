@@ -115,7 +115,7 @@ fn hostname() -> String {
 }
 
 #[test]
-fn ranks_know_who_they_are() {
+fn ranks_know_their_number_and_the_size_of_the_job() {
     let ended = Bench::new().run("-q -n 4", "echo $PMIX_RANK of $PHALANX_SIZE");
     assert_eq!((ended.code, ended.sorted()), (0, vec!["0 of 4", "1 of 4", "2 of 4", "3 of 4"]));
     assert_eq!(ended.stderr, "");
@@ -245,7 +245,7 @@ fn much_of_everything_passes_through() {
 }
 
 #[test]
-fn the_first_failure_is_told_with_place_and_manner() {
+fn the_first_failure_is_reported_with_place_and_manner() {
     let script = "test $PHALANX_RANK = 1 || sleep 1000; exit 3";
     let told = Bench::new().run("-q -n 3", script).expect(3, "");
     let first = format!("px: error: rank 1 exited with code 3 (on {}, pid ", hostname());
@@ -624,7 +624,7 @@ fn a_slow_reader_gets_what_ended_ranks_have_written() {
 }
 
 #[test]
-fn unread_output_holds_up_only_those_who_write_it() {
+fn unread_output_holds_up_only_its_writers() {
     let bench = Bench::new();
     // The ranks talk to their server while their own shells are blocked in a write.
     let meet = "mkfifo go.$PMIX_RANK; echo > ready.$PMIX_RANK; read go < go.$PMIX_RANK; \"$PX\" hello > met.$PMIX_RANK";

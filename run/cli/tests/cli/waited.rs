@@ -41,12 +41,12 @@ fn expect_said(place: &tempfile::TempDir, server: &[&str]) {
 }
 
 #[test]
-fn a_failed_job_says_who_was_waiting_for_whom() {
+fn a_failed_job_reports_what_its_ranks_waited_for() {
     expect_said(&tempfile::tempdir().expect("a directory"), &[]);
 }
 
 #[test]
-fn a_failed_job_in_a_dvm_says_who_was_waiting_for_whom() {
+fn a_failed_job_in_a_dvm_reports_what_its_ranks_waited_for() {
     let place = tempfile::tempdir().expect("a directory");
     let started = px(&place, &["dvm", "start", "--daemonize", "--json"]).output().expect("px runs");
     let started: Value = serde_json::from_slice(&started.stdout).expect("JSON");

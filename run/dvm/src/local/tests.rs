@@ -196,7 +196,7 @@ fn its_own_processes_are_started_and_no_others() {
 }
 
 #[test]
-fn the_first_process_of_a_job_is_told_before_the_others_run() {
+fn the_first_process_is_reported_before_the_others_run() {
     let mut told = Told::new();
     told.down(Down::Start(desc()));
     told.serve();
@@ -215,7 +215,7 @@ fn the_first_process_of_a_job_is_told_before_the_others_run() {
 }
 
 #[test]
-fn a_failure_is_told_and_the_end_when_nothing_is_left() {
+fn failures_are_reported_at_once_and_the_end_when_all_ended() {
     let mut told = Told::running();
     told.exit(1, ExitStatus::Code(3));
     assert!(matches!(told.posts()[..], [Up::Failed(end)] if end.proc == proc(1) && end.node == "n1"));
@@ -231,7 +231,7 @@ fn a_failure_is_told_and_the_end_when_nothing_is_left() {
 }
 
 #[test]
-fn who_does_not_end_when_asked_is_killed() {
+fn a_rank_that_ignores_termination_is_killed() {
     let mut told = Told::running();
     let action = Control::Terminate { signal: 2 };
     told.down(Down::Control { nspace: nspace(), ranks: Some(Ranges::single(1)), action });
@@ -407,7 +407,7 @@ fn a_rank_that_gets_no_next_life_has_ended_before() {
 }
 
 #[test]
-fn the_end_of_a_rank_that_is_started_again_is_told_to_nobody() {
+fn the_end_of_a_rank_before_its_restart_is_not_reported() {
     let mut desc = desc();
     Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.told_ends = ToldEnds::All);
     let mut told = Told::running_job(desc);

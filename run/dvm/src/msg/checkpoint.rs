@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_method_can_be_read_from_is_refused() {
+    fn registrations_with_an_unknown_method_are_refused() {
         let only = |value: Value| [Info::new(keys::JOB_CTRL_CHECKPOINT_METHOD, value)];
         let unknown = DataArray::of_infos([Info::new("unknown", true)]);
         let nested = DataArray::of_infos(only(unknown.clone().into()));

@@ -373,7 +373,7 @@ proptest! {
     }
 
     #[test]
-    fn every_gather_ends_and_names_who_is_missing(size in 1u32..30, radix in 1u32..5, seed: u64,
+    fn every_gather_ends_and_names_the_missing_daemons(size in 1u32..30, radix in 1u32..5, seed: u64,
                                                   kills in prop::collection::vec((1u32..30, any::<u8>()), 0..6)) {
         let mut world = World::new(size, radix, seed);
         world.deliver_all();
@@ -412,7 +412,7 @@ proptest! {
 }
 
 #[test]
-fn who_stood_still_does_not_call_others_silent() {
+fn a_paused_daemon_does_not_call_others_silent() {
     let mut world = World::new(7, 2, 1);
     world.deliver_all();
     for _ in 0..3 {
@@ -428,7 +428,7 @@ fn who_stood_still_does_not_call_others_silent() {
 }
 
 #[test]
-fn who_says_that_it_stands_still_is_not_lost_until_it_goes_on() {
+fn a_daemon_that_announces_its_pause_is_not_lost_during_it() {
     let mut world = World::new(3, 2, 1);
     world.deliver_all();
     world.at(NodeId::ROOT, |overlay, now| overlay.stand_still(now));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn placement_told_by_another_release_is_not_read() {
+    fn placement_from_another_release_is_not_read() {
         let told = to_bytes(&Told { release: "0.0.0".to_owned(), rest: vec![1, 2, 3] });
         let refused = Placed::from_bytes(&told).unwrap_err();
         assert!(refused.starts_with("the server is px 0.0.0, and this is px "), "{refused}");

@@ -287,7 +287,7 @@ fn the_first_failure_decides_and_ends_the_job() {
 }
 
 #[test]
-fn a_job_that_goes_on_tells_who_is_waited_for_no_longer() {
+fn a_continuing_job_announces_its_failed_ranks() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest { on_failure: FailurePolicy::Continue, ..JobRequest::default() }, 2);
     told.post(0, failed(&nspace, 1));
@@ -447,7 +447,7 @@ fn map_of(told: &mut Told, nspace: &Nspace) -> Placed {
 }
 
 #[test]
-fn map_of_a_job_is_told_as_it_was_made() {
+fn the_map_of_a_job_is_reported_as_it_was_made() {
     let mut told = Told::up(2);
     let request = || JobRequest {
         apps: vec![AppSpec { argv: vec![Text::from("program")], procs: Some(3), ..AppSpec::default() }],
@@ -593,7 +593,7 @@ fn unread_output_of_large_jobs_is_bounded_with_their_journals() {
 }
 
 #[test]
-fn the_start_of_a_job_is_told_to_who_wants_to_hear_of_it() {
+fn the_start_of_a_job_is_announced_to_registered_nodes() {
     let mut told = Told::up(2);
     told.ask(
         1,
@@ -613,7 +613,7 @@ fn the_start_of_a_job_is_told_to_who_wants_to_hear_of_it() {
 }
 
 #[test]
-fn what_happened_is_replayed_to_those_who_may_hear_it() {
+fn past_events_are_replayed_to_listeners_that_may_get_them() {
     let mut told = Told::up(2);
     let other = told.launch(JobRequest::default(), 8);
     // Oversubscribed, as all slots are taken.

@@ -302,7 +302,7 @@ fn values_that_mean_nothing_are_refused_by_name() {
 }
 
 #[test]
-fn every_attribute_of_the_table_is_told_once() {
+fn every_attribute_is_listed_once() {
     let all = [JOB, APP, PLACEMENT, KEPT].concat();
     let ours = [
         KILL_ON_SIGNAL,

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remarks_are_told_apart() {
+    fn remarks_of_srun_are_distinguished() {
         for (line, remark) in [
             ("srun: error: n2: task 0: Killed", Remark::Ended(vec![0], "Killed")),
             (

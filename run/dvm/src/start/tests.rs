@@ -148,7 +148,7 @@ fn one_command_may_start_many_daemons() {
 }
 
 #[test]
-fn daemons_hear_that_the_root_is_there_until_they_are_told_all() {
+fn daemons_get_signs_of_life_until_they_know_everything() {
     let mut told = Told::new(&[1], false);
     told.wait(ALIVE);
     assert_eq!(told.heard(0), b"\n");
@@ -163,7 +163,7 @@ fn daemons_hear_that_the_root_is_there_until_they_are_told_all() {
 }
 
 #[test]
-fn a_start_that_is_given_up_says_who_had_come_how_far() {
+fn an_abandoned_start_names_the_stage_of_each_host() {
     let mut told = Told::new(&[1, 1, 1], false);
     told.up(1);
     told.says(1, &greeting());
@@ -294,7 +294,7 @@ fn a_daemon_that_ends_later_is_lost() {
 }
 
 #[test]
-fn what_never_greets_is_not_px() {
+fn programs_that_never_greet_are_not_px() {
     let mut told = Told::new(&[1, 1], true);
     (0..100_000).for_each(|_| told.says(0, "yes"));
     assert!(told.lost()[0].1.contains("not px"), "{:?}", told.lost());

@@ -554,7 +554,7 @@ fn slow_reader_holds_up_its_own_link_only() {
 }
 
 #[test]
-fn sender_is_told_when_there_is_room_again() {
+fn the_sender_learns_when_there_is_room_again() {
     test(async {
         let (mut root, child) = linked().await;
         let bytes = vec![3; 20 << 20];
@@ -669,7 +669,7 @@ mod bad_network {
 
     /// A cut during the handshake: neither side considers the link established.
     #[test]
-    fn link_cut_before_it_stands_is_told_with_the_reason() {
+    fn a_link_cut_before_it_stands_is_reported_with_the_reason() {
         test(async {
             let root = Daemon::new(0).await;
             let mut child = Daemon::new(1).await;

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_may_not_be_executed_is_told_from_a_missing_one() {
+    fn a_file_without_execute_permission_is_not_called_missing() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("plain"), "x").unwrap();
         let path = dir.path().as_os_str().as_bytes();

@@ -102,7 +102,7 @@ fn a_place_that_is_taken_or_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_handler_hears_only_of_its_range_and_of_whom_it_named() {
+fn a_handler_gets_events_of_its_range_and_named_processes() {
     let mut handlers = Handlers::new();
     let range = |range: Range| Info::new(keys::RANGE, range);
     handlers.add("own", &[-1], vec![range(Range::PROC_LOCAL)]).unwrap();

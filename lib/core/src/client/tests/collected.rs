@@ -39,7 +39,7 @@ fn get(scene: &mut Scene, key: &str) -> CallId {
 }
 
 #[test]
-fn only_who_can_read_files_says_so() {
+fn only_clients_that_can_read_files_advertise_it() {
     let (mut scene, _) = reading();
     assert!(scene.hello.take().unwrap().info.is_set(COLLECTED));
     assert!(!Scene::ready().hello.unwrap().info.is_set(COLLECTED));

@@ -93,7 +93,7 @@ fn a_registration_that_the_server_refuses_is_none() {
 }
 
 #[test]
-fn affected_processes_are_told_to_the_server() {
+fn registrations_name_affected_processes_to_the_server() {
     let mut scene = Scene::ready();
     let about = Info::new(keys::EVENT_AFFECTED_PROC, proc(3));
     registered(&mut scene, 1, &[A], vec![]);
@@ -124,7 +124,7 @@ fn event_reaches_its_own_sender() {
 }
 
 #[test]
-fn a_handler_is_told_its_name_and_its_object() {
+fn a_handler_gets_its_name_and_its_object() {
     let mut scene = Scene::ready();
     let info = vec![Info::new(keys::EVENT_HDLR_NAME, "mine"), Info::new(keys::EVENT_RETURN_OBJECT, 5_u64)];
     registered(&mut scene, 1, &[A], info);

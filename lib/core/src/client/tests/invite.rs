@@ -129,7 +129,7 @@ fn a_leader_forms_a_group_of_others() {
 }
 
 #[test]
-fn a_leader_hears_who_will_not_join_and_how_it_ended() {
+fn a_leader_learns_which_members_are_missing_and_the_result() {
     let mut scene = Scene::ready();
     let codes = vec![Status::GROUP_INVITE_FAILED, Status::GROUP_CONSTRUCT_COMPLETE];
     let handler = HandlerId(7);

@@ -134,7 +134,7 @@ fn collected_bytes_are_bounded() {
 }
 
 #[test]
-fn losses_are_told_where_the_bytes_are_missing() {
+fn losses_are_reported_where_the_bytes_are_missing() {
     let mut formatter = tagged();
     formatter.data(at(0.0), &out(0), b"torn", &[]);
     let ready = formatter.data(at(0.0), &out(0), b"off\n", &[Info::new(DROPPED, 7u64)]);

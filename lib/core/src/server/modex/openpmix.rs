@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_6_1_is_told_from_that_of_5_0() {
+    fn the_form_of_6_1_is_distinguished_from_that_of_5_0() {
         let owner = ProcId::new(&nspace("a"), Rank(1));
         let mut rank = Writer::new(FORMAT);
         rank.put(&owner).put(&Kval { key: Key::new("k").unwrap(), value: "v".into() });

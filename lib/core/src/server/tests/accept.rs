@@ -234,7 +234,7 @@ fn host_gives_up_a_tool_that_left_early() {
 }
 
 #[test]
-fn tools_that_can_read_it_are_told_that_they_are_refused() {
+fn tools_get_a_refusal_if_their_release_can_read_it() {
     let answer =
         |version: &str, uid: u32, change: &dyn Fn(&mut phalanx_wire::hello::Hello), support: bool| {
             let mut world = World::with_job(1, 1);

@@ -218,7 +218,7 @@ fn pulls_and_monitors_are_bounded_per_rank() {
 }
 
 #[test]
-fn those_that_wait_for_the_host_are_bounded_too() {
+fn connections_that_wait_for_the_host_are_bounded_too() {
     let mut world = World::with_job(1, 1);
     world.obliging = false;
     let waiting: Vec<ConnId> = (0..=MAX_CLONES).map(|_| world.open_as(UID)).collect();
@@ -249,7 +249,7 @@ fn the_end_of_a_rank_closes_all_its_connections() {
 }
 
 #[test]
-fn a_rank_has_one_set_of_values_and_answers_go_to_who_asked() {
+fn clones_share_values_and_get_answers_to_their_own_requests() {
     let mut world = World::with_job(1, 2);
     let (parent, child, other) = (world.connect(0), world.connect(0), world.connect(1));
     let tag = world.send(parent, &get(&proc("job", 1), "answer", Vec::new()));

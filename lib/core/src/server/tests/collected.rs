@@ -216,7 +216,7 @@ fn oversized_collections_are_not_written() {
 }
 
 #[test]
-fn clients_are_told_whose_server_it_is_only_if_it_names_files() {
+fn environments_name_our_server_only_if_it_names_files() {
     let environment = |config: ServerConfig| crate::server::environment(&config, &proc("job", 0));
     let ours = |all: Vec<(String, String)>| all.into_iter().find(|(name, _)| name == crate::server::OURS);
     assert_eq!(ours(environment(config())), None);

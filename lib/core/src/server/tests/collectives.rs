@@ -199,7 +199,7 @@ fn one_that_finalized_is_waited_for_until_it_has_ended() {
 }
 
 #[test]
-fn time_runs_out_for_all_at_once_and_for_those_who_come_later() {
+fn a_timeout_ends_a_fence_for_all_and_for_latecomers() {
     let mut world = World::with_job(1, 3);
     let ranks = everybody(&mut world, 3);
     let long = world.send(ranks[0], &fence(all(), vec![Info::new(keys::TIMEOUT, 60u32)]));
@@ -251,7 +251,7 @@ fn the_host_may_end_in_time_what_it_was_asked_for() {
 }
 
 #[test]
-fn what_has_failed_elsewhere_fails_for_those_who_wait_and_come() {
+fn a_fence_failed_elsewhere_fails_for_waiters_and_latecomers() {
     let mut world = World::with_job(2, 2);
     let ranks = everybody(&mut world, 2);
     let other = world.send(ranks[0], &fence(vec![proc("job", 0), proc("job", 1)], Vec::new()));
@@ -342,7 +342,7 @@ fn a_job_that_goes_away_ends_its_fences() {
 }
 
 #[test]
-fn connected_processes_are_told_of_each_others_jobs() {
+fn connected_processes_get_the_data_of_each_others_jobs() {
     let mut world = World::with_job(1, 1);
     world.register(job("other", 1, 1));
     let a = world.connect(0);
@@ -441,7 +441,7 @@ fn the_host_is_asked_for_groups_without_members_here() {
 }
 
 #[test]
-fn one_who_leaves_a_group_is_announced_to_the_rest() {
+fn a_member_that_leaves_a_group_is_announced_to_the_rest() {
     let mut world = World::with_job(1, 2);
     let ranks = formed_group(&mut world, 2, vec![proc("job", 0), proc("job", 1)]);
     let registration =
@@ -472,7 +472,7 @@ fn member_that_leaves_a_group_leaves_the_others_in() {
 }
 
 #[test]
-fn one_who_leaves_by_an_event_alone_has_left() {
+fn a_member_can_leave_by_an_event_alone() {
     let mut world = World::with_job(1, 2);
     let ranks = formed_group(&mut world, 2, all());
     let left = phalanx_wire::cmd::event::Notify {
@@ -559,7 +559,7 @@ fn added_members_reach_the_host_in_one_list() {
 }
 
 #[test]
-fn joiners_of_a_growing_group_are_told_one_by_one() {
+fn joiners_of_a_growing_group_are_answered_one_by_one() {
     let mut world = World::with_job(1, 3);
     let ranks: Vec<ConnId> =
         (0..3).map(|rank| world.connect_as(&proc("job", rank), dialect(6, 1, 0))).collect();
@@ -619,7 +619,7 @@ fn fault_tolerant_group_forms_of_living_members() {
 }
 
 #[test]
-fn those_who_destruct_without_a_member_hear_of_it() {
+fn members_learn_which_member_a_destruct_lacks() {
     let mut world = World::with_job(1, 3);
     let ranks = everybody(&mut world, 3);
     let (construct, _) = groups_of(Vec::new());

@@ -34,7 +34,7 @@ fn heard(world: &World, conn: ConnId) -> usize {
 }
 
 #[test]
-fn those_who_registered_are_told_once_and_the_source_never() {
+fn registered_processes_get_an_event_once_its_source_never() {
     let mut world = World::with_job(1, 4);
     let ranks: Vec<ConnId> = (0..4).map(|rank| world.connect(rank)).collect();
     world.ask_status(ranks[0], &register(&[CODE], Vec::new()));
@@ -170,7 +170,7 @@ fn registration_is_answered_after_the_hosts_word() {
 }
 
 #[test]
-fn events_of_the_host_are_told_here_and_not_sent_back() {
+fn events_of_the_host_are_delivered_and_not_sent_back() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     world.ask_status(a, &register(&[CODE], Vec::new()));
@@ -206,7 +206,7 @@ fn recent_events_follow_the_answer_to_a_registration() {
 }
 
 #[test]
-fn a_process_that_comes_back_is_told_only_what_it_missed() {
+fn a_process_that_reconnects_gets_only_events_it_missed() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     world.ask_status(b, &register(&[CODE], Vec::new()));
@@ -272,7 +272,7 @@ fn announce_late(whom: ProcId, concerned: &[&str], seconds: u64) -> ServerCall {
 }
 
 #[test]
-fn what_happens_again_is_no_repetition() {
+fn recurring_events_are_not_taken_for_repeated_ones() {
     let mut world = World::with_job(1, 2);
     let a = world.connect(0);
     world.ask_status(a, &register(&[CODE], Vec::new()));
@@ -317,7 +317,7 @@ fn a_late_announcement_obeys_the_rule_of_its_time() {
 }
 
 #[test]
-fn an_announcement_is_for_concerned_jobs_and_whoever_named_it() {
+fn announcements_reach_concerned_jobs_and_handlers_naming_them() {
     let mut world = World::with_job(1, 2);
     world.register(job("kin", 1, 1));
     world.register(job("stranger", 1, 2));
@@ -340,7 +340,7 @@ fn an_announcement_is_for_concerned_jobs_and_whoever_named_it() {
 }
 
 #[test]
-fn an_announcement_is_not_repeated_to_those_who_came_after_it() {
+fn announcements_are_not_repeated_to_later_clients() {
     let mut world = World::with_job(1, 4);
     let early = world.connect(0);
     world.advance(Duration::from_secs(1));

@@ -37,7 +37,7 @@ fn of_array(array: &DataArray, name: &str) -> Value {
 }
 
 #[test]
-fn qualified_values_are_told_as_they_were_committed() {
+fn qualified_values_are_returned_as_they_were_committed() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let qualifier = |n: u32| Info { key: key("color"), flags: InfoFlags::QUALIFIER, value: n.into() };
@@ -154,7 +154,7 @@ fn sequential_gets_are_answered_ahead() {
 }
 
 #[test]
-fn nothing_is_told_ahead_across_another_request() {
+fn values_are_not_sent_ahead_across_another_request() {
     let mut world = World::with_job(1, 4);
     let conns: Vec<ConnId> = (0..4).map(|rank| world.connect(rank)).collect();
     for conn in &conns {
@@ -228,7 +228,7 @@ fn brought(world: &World, conn: ConnId, tag: u32) -> (Status, Vec<String>) {
 }
 
 #[test]
-fn a_connection_is_told_a_value_once() {
+fn a_connection_gets_a_value_once() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let of = |name| get(&proc("job", 0), name, Vec::new());
@@ -288,7 +288,7 @@ fn put_later(world: &mut World) {
 }
 
 #[test]
-fn waiters_are_told_of_a_rank_that_ends() {
+fn waiters_are_answered_when_the_rank_ends() {
     type End = fn(&mut World, ConnId);
     let ends: [End; 3] = [
         |world, conn| world.close(conn),
@@ -321,7 +321,7 @@ fn values_of_an_ended_rank_are_still_found() {
 }
 
 #[test]
-fn nobody_waits_for_a_key_of_its_own() {
+fn a_get_of_an_own_missing_key_fails_at_once() {
     let mut world = World::with_job(1, 2);
     let a = world.connect(0);
     let own = get(&proc("job", 0), "x", Vec::new());
@@ -397,7 +397,7 @@ fn values_of_a_rank_that_is_started_again_are_fetched_anew() {
 }
 
 #[test]
-fn who_waits_for_another_key_does_not_wait_for_the_first() {
+fn gets_of_different_keys_do_not_wait_for_each_other() {
     let mut world = World::with_job(2, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let far = proc("job", 2);
@@ -429,7 +429,7 @@ fn who_waits_for_another_key_does_not_wait_for_the_first() {
 }
 
 #[test]
-fn each_who_waits_for_a_far_rank_has_a_limit_of_its_own() {
+fn each_get_from_a_far_rank_has_its_own_time_limit() {
     let mut world = World::with_job(2, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let far = proc("job", 2);
@@ -505,7 +505,7 @@ fn a_job_may_become_known_while_somebody_asks_for_it() {
 }
 
 #[test]
-fn a_process_of_another_job_is_told_of_the_job_once() {
+fn a_process_of_another_job_gets_the_job_data_once() {
     let mut world = World::with_job(1, 1);
     world.register(job("other", 1, 2));
     let a = world.connect(0);
@@ -545,7 +545,7 @@ fn job_level_values_are_there_or_are_not() {
 }
 
 #[test]
-fn nodes_are_found_by_name_by_number_and_by_who_is_there() {
+fn nodes_are_found_by_name_by_number_and_by_rank() {
     let mut world = World::with_job(3, 2);
     let a = world.connect(0);
     let here = Info::new(keys::NODE_INFO, true);

@@ -410,7 +410,7 @@ fn the_end_of_a_stream_comes_behind_what_was_held_of_it() {
 }
 
 #[test]
-fn host_is_told_what_a_readers_library_holds() {
+fn the_host_learns_what_a_readers_library_holds() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let wishes = vec![Info::new(DRESSED, true), Info::new(TELLS_TAKEN, true)];

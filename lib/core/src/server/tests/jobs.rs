@@ -64,7 +64,7 @@ fn loose(data: &JobData, name: &str) -> Option<Value> {
 }
 
 #[test]
-fn everything_that_the_standard_requires_is_told_on_its_level() {
+fn all_values_required_by_the_standard_are_sent_on_their_level() {
     let data = told(complete_job());
     let session = arrays(&data, keys::SESSION_INFO_ARRAY).remove(0);
     let node = arrays(&data, keys::NODE_INFO_ARRAY).remove(0);
@@ -139,7 +139,7 @@ fn values_follow_from_the_map_unless_the_host_states_them() {
 }
 
 #[test]
-fn rarely_wanted_values_are_told_when_asked_for() {
+fn rarely_wanted_values_are_sent_on_request() {
     let mut world = World::new();
     world.register(complete_job());
     let (a, b) = (world.connect(0), world.connect(1));
@@ -157,7 +157,7 @@ fn rarely_wanted_values_are_told_when_asked_for() {
 }
 
 #[test]
-fn spawned_ranks_are_told_their_parent_as_their_own_value() {
+fn spawned_ranks_get_their_parent_as_their_own_value() {
     let mut world = World::with_job(1, 1);
     let mut child = job("child", 1, 2);
     let parent = proc("job", 0);
@@ -200,7 +200,7 @@ fn job_data_is_packed_once_per_encoding() {
 }
 
 #[test]
-fn of_a_large_job_a_process_is_told_less_and_asks_for_the_rest() {
+fn processes_of_large_jobs_get_less_and_request_the_rest() {
     for (limit, named) in [(MAX_RANKS_TOLD, true), (MAX_RANKS_PLACED, false)] {
         let info = job("job", u32::try_from(limit).unwrap() / 64 + 1, 64);
         let size = info.procs.len();

@@ -134,7 +134,7 @@ fn watched(directives: Vec<Info>) -> (World, ConnId, ConnId) {
 }
 
 #[test]
-fn a_file_that_no_longer_grows_is_told_once() {
+fn a_file_that_no_longer_grows_is_reported_once() {
     let drops = Info::new(keys::MONITOR_FILE_DROPS, 1u32);
     let (mut world, a, b) = watched(vec![Info::new(keys::MONITOR_FILE_SIZE, true), drops]);
     for size in 1..5 {
@@ -160,7 +160,7 @@ fn a_file_that_no_longer_grows_is_told_once() {
 }
 
 #[test]
-fn what_counts_as_a_change_of_a_file_is_chosen() {
+fn the_requester_chooses_which_changes_of_a_file_count() {
     let (size, access, modify) =
         (keys::MONITOR_FILE_SIZE, keys::MONITOR_FILE_ACCESS, keys::MONITOR_FILE_MODIFY);
     let old = Some(file(0, 0, 0));

@@ -39,7 +39,7 @@ fn value(infos: &[Info], key: &str) -> Option<Value> {
 }
 
 #[test]
-fn jobs_are_told_of_resources_unless_overridden() {
+fn jobs_get_the_resources_unless_overridden() {
     let mut world = World::with_job(2, 2);
     assert_eq!(value(&told(&mut world, 0).0, keys::CLUSTER_ID), None);
     let memory = Info::new(keys::AVAIL_PHYS_MEMORY, 64_u64);
@@ -118,7 +118,7 @@ fn impossible_resources_are_refused() {
 }
 
 #[test]
-fn inventories_are_for_who_asks() {
+fn inventories_are_returned_only_on_request() {
     let mut world = World::with_job(2, 1);
     let deliver = |info, directives| ServerCall::DeliverInventory { info, directives };
     let memory = Info::new(keys::AVAIL_PHYS_MEMORY, 8_u64);

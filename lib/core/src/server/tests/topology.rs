@@ -24,7 +24,7 @@ fn of_node_with(topology: Option<Topology>) -> World {
 }
 
 #[test]
-fn clients_that_load_a_topology_in_init_are_told_it() {
+fn clients_that_load_a_topology_in_init_get_it() {
     let mut world = of_node_with(Some(Topology::synthetic(1, 1, 1, 2, 1)));
     for (release, expected) in [
         ((4, 2, 2), &[][..]),
@@ -39,7 +39,7 @@ fn clients_that_load_a_topology_in_init_are_told_it() {
 }
 
 #[test]
-fn the_topology_is_told_to_whoever_asks() {
+fn the_topology_is_returned_on_request() {
     let topology = Topology::synthetic(1, 1, 1, 2, 1);
     let mut world = of_node_with(Some(topology.clone()));
     let conn = world.connect(0);

@@ -26,7 +26,7 @@ fn datum(name: &str, value: &str) -> Info {
 }
 
 #[test]
-fn publications_are_passed_on_with_who_publishes() {
+fn publications_are_passed_on_with_their_publisher() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let info = vec![datum("port", "4711"), Info::new(keys::RANGE, Range::GLOBAL), datum("host", "here")];
@@ -125,7 +125,7 @@ fn spawner_learns_of_the_new_job() {
 }
 
 #[test]
-fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
+fn requests_reach_the_host_with_their_requester_and_return() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let info = vec![datum("x", "1")];

@@ -63,7 +63,7 @@ fn a_closed_queue_lets_nobody_wait() {
 }
 
 #[test]
-fn its_end_is_heard_by_who_waits_for_the_bell() {
+fn the_end_of_a_queue_rings_its_bell() {
     let queue = Queue::<u32>::new(CAPACITY).unwrap();
     assert!(!rings(&queue, Duration::ZERO));
     queue.close();

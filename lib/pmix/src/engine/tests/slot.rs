@@ -50,7 +50,7 @@ fn woken_sleeper_still_gets_its_answer() {
 }
 
 #[test]
-fn a_waiter_whose_answer_is_dropped_is_told() {
+fn a_waiter_returns_when_its_answer_is_dropped() {
     let (reply, wait) = slot::<u32>();
     let caller = std::thread::spawn(move || wait.wait(|| false).ok().unwrap());
     drop(reply);

@@ -45,7 +45,7 @@ fn servers_are_found_by_pid_and_namespace() {
 }
 
 #[test]
-fn processes_of_other_users_are_told() {
+fn processes_of_other_users_are_recognized() {
     let (pid, me) = (std::process::id(), geteuid().as_raw());
     assert_eq!(other_user(pid, me), None);
     assert_eq!(other_user(pid, me + 1), Some(me));

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_happened_is_one_line() {
+    fn each_past_event_is_shown_in_one_line() {
         let about = DataArray::of_infos([
             Info::new(names::NUMBER, 7_u64),
             Info::new(names::AGE, 12_300_u64),

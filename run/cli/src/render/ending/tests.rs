@@ -57,7 +57,7 @@ fn success_needs_no_words() {
 }
 
 #[test]
-fn first_failure_is_told_with_place_and_cause() {
+fn the_first_failure_is_reported_with_place_and_cause() {
     let first = ended(2, SEGV, false);
     let procs = vec![
         ended(0, TERM, true),

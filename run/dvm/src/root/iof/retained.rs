@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_reader_says_the_memory_is_bounded() {
+    fn the_memory_for_unread_output_is_bounded() {
         let mut all = Retained::default();
         let data = vec![0; 1 << 20];
         (0..10).for_each(|rank| all.left(&piece(rank % 3, &data, Some(1)), usize::MAX));

@@ -97,7 +97,7 @@ fn equal_failures_of_many_ranks_are_one_entry() {
 }
 
 #[test]
-fn what_happens_to_a_rank_again_is_an_entry_of_its_own() {
+fn repeated_failures_and_restarts_are_separate_entries() {
     let mut journals = journals(9, 1 << 20);
     let mut journal = journals.begin(at(0), at(0), placed(desc("job", 9)), None);
     for time in 1..=4 {
@@ -256,7 +256,7 @@ fn the_report_names_the_first_failure_and_lost_ranks() {
 }
 
 #[test]
-fn what_turns_out_to_be_the_reason_replaces_the_first() {
+fn a_reason_found_later_replaces_the_first() {
     let mut journals = journals(9, 1 << 20);
     let mut journal = journals.begin(at(0), at(0), placed(desc("job", 4)), None);
     assert_eq!(journal.start_status(), Status::ERR_JOB_FAILED_TO_LAUNCH);

@@ -48,7 +48,7 @@ fn daemons_look_before_they_end_a_failed_job() {
 }
 
 #[test]
-fn a_job_can_end_before_its_daemons_have_told_what_they_saw() {
+fn a_job_can_end_before_its_daemons_report_their_last_look() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest::default(), 1);
     let started = Part::Started { pids: vec![(0, 9)], failed: false, after: Duration::ZERO };
@@ -59,7 +59,7 @@ fn a_job_can_end_before_its_daemons_have_told_what_they_saw() {
 }
 
 #[test]
-fn what_equal_ranks_wait_for_is_told_once() {
+fn equal_waits_of_ranks_are_reported_once() {
     let mut all = vec![stuck("fence", &[0], 1)];
     Stuck::merge(&mut all, vec![stuck("get", &[3], 5), stuck("fence", &[1, 2], 3)]);
     assert_eq!(all, [stuck("fence", &[0, 1, 2], 3), stuck("get", &[3], 5)]);

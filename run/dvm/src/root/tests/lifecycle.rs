@@ -60,7 +60,7 @@ fn ended(nspace: &Nspace, rank: u32, code: i32, lost_connection: bool) -> ProcEn
 }
 
 #[test]
-fn the_stages_of_a_job_are_told_with_their_times() {
+fn the_stages_of_a_job_are_announced_with_their_times() {
     let mut told = listened_to();
     let nspace = told.launch(JobRequest::default(), 2);
     told.wait(3);
@@ -98,7 +98,7 @@ fn launches_that_miss_a_process_are_never_complete() {
 }
 
 #[test]
-fn the_end_of_a_job_says_who_failed_first_and_how() {
+fn the_end_of_a_job_names_the_first_failed_rank_and_cause() {
     for (code, lost, status) in
         [(3, false, Status::ERR_JOB_NON_ZERO_TERM), (0, true, Status::ERR_JOB_TERM_WO_SYNC)]
     {
@@ -120,7 +120,7 @@ fn the_end_of_a_job_says_who_failed_first_and_how() {
 }
 
 #[test]
-fn the_end_of_a_job_names_whom_and_not_who_has_killed() {
+fn the_end_of_a_killed_job_names_victim_and_requester() {
     let mut told = listened_to();
     let nspace = told.launch(JobRequest::default(), 3);
     told.started(&nspace, 3, false);
@@ -147,7 +147,7 @@ fn the_end_of_a_job_names_whom_and_not_who_has_killed() {
 }
 
 #[test]
-fn ends_of_processes_are_told_one_by_one_if_wanted() {
+fn ends_of_processes_are_announced_one_by_one_if_wanted() {
     let mut told = listened_to();
     let nspace = told.launch(asking(&[keys::NOTIFY_PROC_TERMINATION]), 2);
     let desc = told.root.desc(&nspace).map(|desc| desc.told_ends);
@@ -183,7 +183,7 @@ fn the_life_of_a_job_is_logged_if_wanted() {
 }
 
 #[test]
-fn the_begin_and_the_end_of_the_session_are_told() {
+fn the_start_and_the_end_of_the_session_are_announced() {
     let mut told = Told::new(2);
     let codes = vec![Status::EVENT_SESSION_START, Status::EVENT_SESSION_END];
     told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));

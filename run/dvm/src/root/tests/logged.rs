@@ -59,7 +59,7 @@ fn a_tool_that_runs_a_job_reads_what_its_ranks_log() {
 }
 
 #[test]
-fn what_nobody_reads_is_for_the_user_of_the_dvm() {
+fn unread_logs_are_shown_to_the_user_of_the_dvm() {
     let mut told = Told::up(2);
     told.connect_tool();
     let nspace = told.launch(JobRequest::default(), 1);
@@ -75,7 +75,7 @@ fn what_nobody_reads_is_for_the_user_of_the_dvm() {
 }
 
 #[test]
-fn logging_for_a_reader_who_reads_nothing_is_refused_in_the_end() {
+fn logs_for_a_reader_that_reads_nothing_are_refused_at_last() {
     let mut told = Told::up(2);
     let nspace = told.spawn_with_stderr();
     let text = "x".repeat(1 << 20);

@@ -81,7 +81,7 @@ fn the_end_of_a_job_names_the_lost_node_with_its_ranks() {
 }
 
 #[test]
-fn a_job_that_goes_on_is_told_of_a_lost_node() {
+fn a_continuing_job_gets_a_note_about_a_lost_node() {
     let mut told = Told::up(2);
     let on_failure = FailurePolicy::Continue;
     let nspace = told.launch(JobRequest { on_failure, ..JobRequest::default() }, 5);

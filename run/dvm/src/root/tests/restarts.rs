@@ -93,7 +93,7 @@ fn a_checkpoint_that_some_cannot_take_is_refused() {
 }
 
 #[test]
-fn those_who_take_too_long_for_a_checkpoint_are_named() {
+fn ranks_too_slow_for_a_checkpoint_are_named() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::Continue, 3);
     for rank in 0..3 {
@@ -302,7 +302,7 @@ fn a_rank_that_fails_amid_restarts_is_started_once_more() {
 }
 
 #[test]
-fn each_failure_and_each_restart_is_told_to_latecomers() {
+fn latecomers_get_each_failure_and_each_restart() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::Restart { most: 9 }, 2);
     for _ in 0..3 {
@@ -325,7 +325,7 @@ fn each_failure_and_each_restart_is_told_to_latecomers() {
 }
 
 #[test]
-fn a_failed_rank_is_told_the_checkpoint_that_it_has_taken() {
+fn a_restarted_rank_gets_the_checkpoint_that_it_has_taken() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::Restart { most: 1 }, 2);
     for rank in 0..2 {
@@ -356,7 +356,7 @@ fn a_restart_that_hangs_ends_the_job() {
 }
 
 #[test]
-fn a_restart_goes_on_without_those_who_asked_for_it() {
+fn a_restart_goes_on_without_its_requester() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::KillJob, 2);
     let parent = told.launch(JobRequest::default(), 1);

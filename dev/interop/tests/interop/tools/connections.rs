@@ -470,7 +470,7 @@ fn inits_of_a_tool_are_counted() {
 }
 
 #[test]
-fn a_tool_connects_back_to_whoever_has_started_it() {
+fn a_tool_connects_back_to_its_starter() {
     let (here, there) = (new_directory(), new_directory());
     let (first, second) = (launcher_at(here.path()), launcher_at(there.path()));
     let (pid, one, two) = (first.pid().to_string(), name(first.pid()), name(second.pid()));

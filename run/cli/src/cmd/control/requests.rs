@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Told, results_of};
 use phalanx_wire::plain;
 
-use crate::args::ctl::RequestArgs;
+use crate::args::control::RequestArgs;
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::render::{value, words};
 use crate::tool;

@@ -111,7 +111,7 @@ fn children_that_a_launcher_has_inherited_live_on() {
 }
 
 #[test]
-fn nobody_reading_the_output_ends_the_job() {
+fn a_job_ends_when_its_output_has_no_reader() {
     let script = r#""$@" | head -n 1"#;
     let px = phalanx_interop::px_binary();
     let job = Job::new("sh").args(["-c", script, "sh"]).arg(px).args(["run", "-n", "2", "yes"]);

@@ -117,7 +117,7 @@ fn tools_of_openpmix_are_served_where_the_kernel_knows_them() {
 }
 
 #[test]
-fn nobody_comes_from_another_node_unless_that_was_asked_for() {
+fn tools_of_other_nodes_cannot_connect_by_default() {
     let (here, there) = two_nodes();
     let (running, file, _place) = launcher(&here, &[]);
     let text = fs::read_to_string(&file).expect("readable");

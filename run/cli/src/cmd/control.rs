@@ -9,7 +9,7 @@ use phalanx_dvm::{PREEMPT, Ranges, names};
 use pmix::{DataArray, Info, Status, Value, keys};
 use serde_json::json;
 
-use crate::args::ctl::{
+use crate::args::control::{
     CheckpointArgs, CtlAction, CtlArgs, KillArgs, PreemptArgs, RestartArgs, SignalArgs, TargetArgs,
     TerminateArgs,
 };

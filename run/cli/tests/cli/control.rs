@@ -137,7 +137,7 @@ fn a_job_that_was_ended_has_not_succeeded() {
 }
 
 #[test]
-fn the_end_of_some_ranks_is_told_at_once_and_in_the_end() {
+fn ends_of_some_ranks_are_reported_at_once_and_at_the_end() {
     let place = Place::new();
     let (launcher, job) = place.launcher(&["--timeout", "5"]);
     assert!(place.px(&["ctl", "kill", &format!("{job}:0")]).status.success());
@@ -180,7 +180,7 @@ fn a_tool_that_ends_a_job_of_a_dvm_is_named() {
 }
 
 #[test]
-fn a_launcher_that_is_stopped_says_by_whom() {
+fn a_stopped_launcher_reports_how_its_job_was_ended() {
     let place = Place::new();
     let (launcher, _) = place.launcher(&[]);
     assert!(place.px(&["dvm", "stop", "--pid", &launcher.id().to_string()]).status.success());
@@ -210,7 +210,7 @@ fn requests_with_a_name_are_known_afterwards() {
 }
 
 #[test]
-fn who_ends_ranks_says_how_long_they_may_take() {
+fn terminated_ranks_are_killed_after_the_given_grace() {
     let place = Place::new();
     let job = place.job("1", "trap '' TERM; echo >deaf; while :; do sleep 0.02; done");
     place.wait_for("the rank", || exists(&place.path("deaf")));
@@ -307,7 +307,7 @@ fn programs_that_know_nothing_are_checkpointed_by_a_command() {
 }
 
 #[test]
-fn what_criu_lacks_is_said_in_one_line() {
+fn missing_support_by_criu_is_reported_in_one_line() {
     let place = Place::new();
     let start = ["run", "-q", "--detach", "--checkpoint-command", "criu", "sleep", "1000"];
     let job = said(&place.px(&start).stdout).trim().to_owned();
@@ -323,7 +323,7 @@ fn what_criu_lacks_is_said_in_one_line() {
 }
 
 #[test]
-fn what_ranks_have_started_pauses_with_them() {
+fn processes_started_by_ranks_pause_with_them() {
     let place = Place::new();
     let script = "setsid sh -c 'echo $$ >far; exec sleep 1000' & env -i sh -c 'echo $$ >bare; exec sleep 1000' & \
                   echo $$ >near; exec sleep 1000";
@@ -346,7 +346,7 @@ const STARTS_OTHERS: &str = "echo $$ >near.$PMIX_RANK; [ $PMIX_RANK = 0 ] || {
     exec sleep 1000";
 
 #[test]
-fn what_a_rank_has_started_ends_with_it_while_the_others_go_on() {
+fn processes_started_by_a_rank_end_with_that_rank() {
     for words in [&["ctl", "kill"][..], &["ctl", "terminate", "--grace", "50ms"]] {
         let place = Place::new();
         let job = place.job("2", STARTS_OTHERS);
@@ -368,7 +368,7 @@ fn what_a_rank_has_started_ends_with_it_while_the_others_go_on() {
 }
 
 #[test]
-fn what_a_paused_rank_has_left_goes_on_when_it_ends() {
+fn processes_left_by_a_paused_rank_resume_when_it_ends() {
     let place = Place::new();
     let started = ["run", "-q", "--detach", "--on-failure", "continue", "-n", "2", "sh", "-c", STARTS_OTHERS];
     let started = place.px(&started);
@@ -386,7 +386,7 @@ fn what_a_paused_rank_has_left_goes_on_when_it_ends() {
 }
 
 #[test]
-fn who_waits_too_long_gives_up() {
+fn wait_gives_up_after_its_timeout() {
     let place = Place::new();
     let job = place.job("1", "exec sleep 1000");
     let waited = place.px(&["wait", &job, "--timeout", "50ms"]);
@@ -396,7 +396,7 @@ fn who_waits_too_long_gives_up() {
 }
 
 #[test]
-fn what_cannot_be_steered_is_an_error() {
+fn unknown_targets_and_signals_are_errors() {
     let place = Place::new();
     let job = place.job("2", "exec sleep 1000");
     for (words, why) in [

@@ -53,7 +53,7 @@ fn a_spawn_is_answered_with_what_could_not_be_started() {
 
 /// Programs ask whether they have a parent; those without one spawn children.
 #[test]
-fn who_was_spawned_is_told_so() {
+fn spawned_jobs_know_their_parent() {
     let job = |ranks| px(["-n", ranks]).arg(pmix("family"));
     for ranks in ["1", "3"] {
         let on_ours = job(ranks).with(Pmix4).env("LD_LIBRARY_PATH", libpmix());
@@ -155,7 +155,7 @@ fn files_of_spawned_ranks_are_their_own() {
 }
 
 #[test]
-fn what_is_remarked_of_spawned_jobs_is_said_once() {
+fn remarks_about_spawned_jobs_appear_once() {
     let crowd = (2 * std::thread::available_parallelism().map_or(1, usize::from) + 1).to_string();
     for job in spawners(&["ranks", &crowd, "sh", "true", "ranks", &crowd, "sh", "true"]) {
         let outcome = job.run().expect_code(0);

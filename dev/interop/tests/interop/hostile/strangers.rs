@@ -105,7 +105,7 @@ fn in_empty_tmp(place: &Path, program: &str, words: &[&str]) -> Job {
 }
 
 #[test]
-fn nobody_tells_a_strangers_server_anything() {
+fn commands_send_nothing_to_a_strangers_server() {
     let (place, (stranger, ports)) = (place(), stranger());
     let file = lure(place.path(), &ports);
     let (me, host) = (std::process::id().to_string(), host());

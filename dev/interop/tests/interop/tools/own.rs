@@ -75,7 +75,7 @@ fn c_programs_have_several_servers_on_our_library() {
 }
 
 #[test]
-fn a_server_that_dies_is_told_and_reached_no_more() {
+fn a_tool_learns_that_its_server_has_died() {
     let launcher = launcher(2);
     let place = new_directory();
     let (pid, tmpdir) = (launcher.pid().to_string(), launcher.tmpdir().to_owned());

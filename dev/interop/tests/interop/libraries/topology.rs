@@ -81,13 +81,13 @@ fn assert_alike(ours: &str, theirs: &str) {
 }
 
 #[test]
-fn ranks_are_told_what_hwloc_finds() {
+fn ranks_get_the_topology_that_hwloc_finds() {
     assert_alike(&told("pmix.hwlocxml2"), &lstopo(&[]));
     assert_alike(&told("pmix.ltopo"), &lstopo(&[]));
 }
 
 #[test]
-fn ranks_with_the_older_hwloc_are_told_it_too() {
+fn ranks_with_hwloc_1_get_the_same_topology() {
     assert_alike(&told("pmix.hwlocxml1"), &lstopo(&["--export-xml-flags", "v1"]));
 }
 

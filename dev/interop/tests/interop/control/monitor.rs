@@ -3,7 +3,7 @@
 use phalanx_interop::{Library, libpmix, new_directory, pmix, px};
 
 #[test]
-fn a_rank_whose_file_no_longer_grows_is_told_of() {
+fn a_rank_whose_file_no_longer_grows_is_reported() {
     let place = new_directory();
     for library in [Library::Pmix4, Library::Pmix5] {
         let file = place.path().join(format!("{library:?}"));

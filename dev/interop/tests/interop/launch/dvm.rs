@@ -95,7 +95,7 @@ fn the_system_server_runs_jobs_and_a_second_is_refused() {
 }
 
 #[test]
-fn past_of_a_dvm_is_told() {
+fn the_past_of_a_dvm_is_shown() {
     let dvm = dvm(&[]);
     let pid = dvm.pid().to_string();
     let hello = px_binary().display().to_string();
@@ -128,7 +128,7 @@ fn past_of_a_dvm_is_told() {
 }
 
 #[test]
-fn dvm_remembers_as_many_ended_jobs_as_it_is_told() {
+fn dvm_remembers_the_requested_number_of_ended_jobs() {
     let dvm = dvm(&["--keep-jobs", "2"]);
     let pid = dvm.pid().to_string();
     for program in ["false", "true", "true"] {
@@ -192,7 +192,7 @@ fn job_in_a_dvm_is_reported_like_one_of_its_own_launcher() {
 
 /// However far `px run` has come with its requests when the server closes the connection.
 #[test]
-fn job_that_ends_with_its_dvm_says_who_has_ended_it() {
+fn a_job_that_ends_with_its_dvm_reports_the_cause() {
     for by_signal in [false, true] {
         let dvm = dvm(&[]);
         let pid = dvm.pid().to_string();

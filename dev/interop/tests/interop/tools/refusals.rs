@@ -89,7 +89,7 @@ fn tools_of_other_users_are_served_by_hosts_that_say_so() {
 
 /// 4.2 tools take any answer for a welcome, and then wait forever or fail at random: they get no answer.
 #[test]
-fn tools_of_openpmix_are_told_what_they_can_read() {
+fn tools_of_openpmix_get_refusals_that_they_can_read() {
     let place = new_directory();
     let (running, file) = launcher(place.path());
     let (_public, programs) = public(&[&pmix_tool("attach")]);
@@ -194,7 +194,7 @@ fn files_of_servers_in_other_containers_stay() {
 }
 
 #[test]
-fn a_tool_waits_as_long_and_tries_as_often_as_it_is_told() {
+fn a_tool_obeys_its_timeout_and_its_number_of_retries() {
     let place = new_directory();
     let tool = |words: &[&str]| {
         let tool = Job::new(rust_tool("attach")).args(words).args(["--", "query"]);

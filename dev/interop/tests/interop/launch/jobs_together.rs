@@ -129,7 +129,7 @@ fn pools_of_spawned_workers_come_and_go() {
 
 /// Both write it through their launcher: Open MPI 5 with a log call.
 #[test]
-fn what_mpi_abort_says_is_shown_in_a_dvm_as_without() {
+fn messages_of_mpi_abort_are_shown_in_a_dvm_too() {
     let dvm = dvm();
     for library in [OpenMpi4, OpenMpi5] {
         let alone = px(["-n", "2"]).with(library).arg(mpi(library, "abort")).run().expect_code(7);

@@ -103,7 +103,7 @@ fn a_start_that_is_killed_leaves_no_step() {
 }
 
 #[test]
-fn what_slurm_does_to_daemons_is_said() {
+fn the_way_slurm_ended_a_daemon_is_reported() {
     let site = Site::new();
     let running = || {
         let job = site.salloc("-N 4 --ntasks-per-node=2", "run -q --map-by node sleep 1000").start();

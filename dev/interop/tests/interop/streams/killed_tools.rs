@@ -61,7 +61,7 @@ fn lines_that_its_library_gave_their_form() {
 }
 
 #[test]
-fn what_was_collected() {
+fn collected_output_of_a_killed_tool_reaches_the_user() {
     nothing_is_missing(&["size", &COLLECTED.to_string()], |bytes| bytes.to_vec());
     nothing_is_missing(&["show", "size", &COLLECTED.to_string()], |bytes| bytes.to_vec());
     nothing_is_missing(&["show", "size", &COLLECTED.to_string(), "time", "1000", "tag"], untagged);

@@ -24,7 +24,7 @@ fn mpirun_over_three_hosts() {
 
 /// Signals reach mpirun on its host, and mpirun forwards them to its daemons.
 #[test]
-fn ranks_end_on_all_hosts_when_mpirun_is_told_to_stop() {
+fn ranks_end_on_all_hosts_when_mpirun_is_terminated() {
     let cluster = Cluster::start(3).expect("a cluster");
     let _ssh = Ssh::start(&cluster).expect("sshds");
     // Process 1 and sshd.

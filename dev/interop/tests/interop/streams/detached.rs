@@ -204,7 +204,7 @@ fn detach_reports_a_job_that_does_not_start() {
 }
 
 #[test]
-fn input_is_sent_to_a_detached_job_by_those_who_attach() {
+fn attach_sends_input_to_a_detached_job() {
     let place = new_directory();
     let (job, _) = detach(place.path(), &["-n", "1", "--stdin", "0", "sh", "-c", "cat; exit 4"]);
     let attach = at(place.path(), &["attach", &job, "--stdin", "--since-start"]);
@@ -240,7 +240,7 @@ fn job_detached_by_a_rank_ends_with_its_job() {
 }
 
 #[test]
-fn a_launcher_that_was_killed_is_told_of() {
+fn attach_reports_that_the_launcher_was_killed() {
     let place = new_directory();
     let (job, _) = detach(place.path(), &["-n", "1", "sh", "-c", "echo begun; exec sleep 1000"]);
     let watching = at(place.path(), &["attach", &job, "--since-start"]).start();
@@ -280,7 +280,7 @@ fn a_launcher_does_not_show_the_end_of_an_earlier_one() {
 
 /// The job continues, and no later reader takes output away from others.
 #[test]
-fn output_without_room_is_missed_and_told() {
+fn output_lost_on_a_full_file_system_is_reported() {
     // The launcher keeps its mount namespace, so the reader must be in it as well.
     let script = "mount -t tmpfs -o size=256k none \"$TMPDIR\"; px=$1
         job=$(\"$px\" run --detach -n 1 sh -c 'echo first; seq 100000; echo aside >&2; exit 3')

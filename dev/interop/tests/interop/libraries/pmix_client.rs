@@ -38,7 +38,7 @@ fn names_are_published_found_and_withdrawn() {
 }
 
 #[test]
-fn events_reach_whom_they_should() {
+fn events_reach_the_processes_in_their_range() {
     everywhere("events", "events are right");
 }
 

@@ -22,7 +22,7 @@ fn agent(site: &Site, script: &str) {
 }
 
 #[test]
-fn jobs_wait_for_a_dvm_that_starts_and_why_tells_for_whom() {
+fn jobs_wait_for_a_starting_dvm_and_why_names_its_hosts() {
     let site = Site::new();
     agent(&site, "until [ $host != n3 ] || [ -e /tmp/go ]; do sleep 0.05; done; there \"$@\"");
     let start = site.px(1, "dvm start --system-server --host n1,n2,n3 --launch-agent").arg("sh /tmp/agent");
@@ -67,7 +67,7 @@ fn a_job_that_waits_for_a_start_is_refused_when_that_fails() {
 const STUCK: &str = "[ $host = n3 ] && exec sleep 1000; there \"$@\"";
 
 #[test]
-fn a_start_that_is_given_up_says_who_was_stuck_in_what() {
+fn an_interrupted_start_names_late_hosts_and_their_stages() {
     let site = Site::new();
     agent(&site, STUCK);
     let job = site.run(6).args(["--launch-agent", "sh /tmp/agent", "true"]).start();
@@ -115,7 +115,7 @@ fn commands_that_outlive_their_daemons_are_ended() {
 }
 
 #[test]
-fn two_names_of_one_host_are_told_apart_from_two_hosts() {
+fn two_names_of_one_host_are_recognized() {
     let site = Site::new();
     let address = site.host(2).ipv4();
     let outcome = site.px(1, &format!("run --host n2,{address},n3 -n 3 hostname")).run().expect_code(1);

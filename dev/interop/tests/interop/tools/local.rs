@@ -143,7 +143,7 @@ fn prun(running: &Running, redirection: &str, arguments: &[&str]) -> Job {
 }
 
 #[test]
-fn a_tool_may_push_any_standard_input_at_who_reads_none() {
+fn a_tool_may_push_any_input_to_ranks_that_read_none() {
     let launcher = launcher(1);
     let place = new_directory();
     let file = place.path().join("input");
@@ -200,7 +200,7 @@ fn a_launcher_may_push_more_than_the_server_holds() {
 }
 
 #[test]
-fn the_end_of_a_failed_job_says_who_failed_and_how() {
+fn the_end_of_a_failed_job_names_rank_and_exit_code() {
     let launcher = launcher(1);
     let outcome = prun(&launcher, "< /dev/null", &["exit 3"]).run().expect_code(1);
     let said = outcome.stderr.lines().any(|line| line.starts_with("rank 0 exited with code 3 (on "));

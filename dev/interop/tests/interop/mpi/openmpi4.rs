@@ -59,7 +59,7 @@ fn spawn_of_a_missing_program_is_survived() {
 
 /// In Open MPI 4.1 the others wait inside of MPI then, where nobody else can end their wait.
 #[test]
-fn spawn_that_fails_for_one_of_several_ranks_is_said_with_what_it_means() {
+fn a_failed_spawn_of_several_ranks_is_reported_with_its_effect() {
     let job = px(["-n", "2"]).arg(mpi(OpenMpi4, "spawn_missing")).with(OpenMpi4);
     let running = job.env("OMPI_MCA_btl", "self,vader,tcp").start();
     running.until_said("executing /no/such/program: No such file or directory");

@@ -1,0 +1,5 @@
+//! Job control and monitoring of programs on foreign libraries.
+
+mod monitor;
+mod restarts;
+mod suspended;

@@ -1,0 +1,3 @@
+//! The results of `cargo xtask dist`.
+
+mod dist;
