@@ -377,6 +377,7 @@ mod tests {
             include_str!("../../../docs/guide/streams.md"),
             include_str!("../../../docs/guide/ending.md"),
             include_str!("../../../docs/guide/tools.md"),
+            include_str!("../../../docs/guide/dvm.md"),
             include_str!("../../../docs/guide/control.md"),
         ];
         let px = Px::command();
