@@ -176,7 +176,7 @@ pub(super) fn announcement(code: Status, source: ProcId, mut info: Vec<Info>) ->
 
 /// Events that one registration is told, and how old they may be: as many as servers keep.
 const MOST_REPLAYED: usize = 512;
-const LATEST: Duration = Duration::from_secs(120);
+pub(super) const LATEST: Duration = Duration::from_secs(120);
 /// Names the channel in an event.
 const CHANNEL: &str = "phalanx.iof.channel";
 

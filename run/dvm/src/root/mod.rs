@@ -354,7 +354,10 @@ impl Root {
             Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
             Up::Waits(op) => self.on_waits(cx, op),
             Up::Fails { op, status } => self.on_fails(cx, op, *status),
-            Up::Over { nspace, ranks } => self.assemblies_without(cx, nspace, ranks),
+            Up::Over { nspace, ranks } => {
+                self.assemblies_without(cx, nspace, ranks);
+                self.stop_without(cx, nspace, ranks);
+            }
             Up::Host { request, op } => self.on_root_call(cx, self.answers.of(origin, *request), op),
             Up::ToolLeft { proc } => {
                 self.on_tool_left(cx, proc);

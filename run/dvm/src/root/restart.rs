@@ -137,6 +137,7 @@ impl Root {
                 job.tell_dead(cx, ranks);
                 self.checkpoint_without(cx, nspace, ranks);
             }
+            self.stop_again(nspace, ranks);
         }
     }
 
