@@ -3,7 +3,8 @@
 //! An event that a local process raises goes to the local processes that registered for it and may see it; unless its range
 //! ends at this node it then goes to the host, which tells other servers. One from the host goes to the local ones alone. The
 //! connection that raised it is never told, nobody is told twice. Recent events are kept, within bounds, for those who register later, and are
-//! told to them behind the answer to their registration, never before, in the order in which they happened.
+//! told to them behind the answer to their registration, never before, in the order in which they happened. What was raised for everybody is not for
+//! jobs that came later: a release would undo their stops for a debugger, and MPI libraries would abort for the error of another job.
 //!
 //! What the host announces about a job is no news for strangers: it goes to tools, to the jobs that the host names, and to
 //! processes that named the job when they registered. Only the last are told of what happened before they connected.
@@ -26,6 +27,7 @@ use super::host::Then;
 use super::limits::{EVENT_AGE, MAX_EVENT_BYTES, MAX_REGISTRATIONS};
 use super::own::OWN;
 use super::peer::{Asker, Peer, PeerKind};
+use super::registry::Job;
 use super::turn::Cx;
 use super::values::weight_of_infos;
 use crate::host::{Event, EventsRequest, HostOp};
@@ -339,11 +341,14 @@ impl Events {
         let mut announced = std::mem::take(&mut self.announced);
         let mut due = Vec::new();
         if let Some(peer) = cx.peers.conns.peer(conn) {
+            let job = cx.peers.jobs.get(&peer.proc().nspace).filter(|_| peer.role() == PeerKind::Client);
+            let born = job.map_or(Time(0), Job::since);
             for kept in [&mut raised, &mut announced] {
                 let mut last = Time(0);
                 for cached in kept.recent(cx.now) {
                     last = last.max(cached.since);
-                    if self.is_due(conn, peer, cached) && cached.told.insert(conn) {
+                    if !cached.is_before(born) && self.is_due(conn, peer, cached) && cached.told.insert(conn)
+                    {
                         due.push((last, cached.event.clone()));
                     }
                 }

@@ -80,6 +80,12 @@ impl Cached {
         self.fits() && !is_of_the_moment
     }
 
+    /// Whether it is for everybody in some place, and those of a job that has come since were not there.
+    pub(super) fn is_before(&self, job: Time) -> bool {
+        let is_named = matches!(self.event.range, Range::NAMESPACE | Range::CUSTOM);
+        matches!(self.audience, Audience::Range) && !is_named && self.since < job
+    }
+
     /// 0: it happened when it came.
     pub(super) fn number(&self) -> u64 {
         match self.audience {
