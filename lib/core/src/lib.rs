@@ -14,6 +14,7 @@ pub mod output;
 mod qualified;
 pub mod server;
 pub mod server_process;
+mod stop;
 pub mod store;
 pub mod support;
 pub mod tool;

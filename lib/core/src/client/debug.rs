@@ -3,14 +3,15 @@
 //! The job data request it (`pmix.dbg.init`). The process registers for `PMIX_DEBUGGER_RELEASE`, announces that it is ready,
 //! and stays in init until that event arrives.
 
-use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::cmd::event::{DeregisterEvents, Notify, RegisterEvents};
 use phalanx_wire::cmd::{Body, Request, StatusReply};
-use phalanx_wire::{Info, Key, Value};
+use phalanx_wire::{Info, Key};
 
 use super::link::Cx;
 use super::pending::Awaited;
 use super::phase::{InitError, Phase};
+use crate::stop::names;
 use crate::store::LookupRequest;
 
 /// The directive that holds a process, in its job's data.
@@ -60,12 +61,4 @@ pub(super) fn on_release(cx: &mut Cx<'_>) {
     let codes = vec![Status::DEBUGGER_RELEASE];
     cx.tell(&Request::DeregisterEvents(DeregisterEvents { codes }));
     cx.become_ready();
-}
-
-fn names(value: &Value, rank: Rank) -> bool {
-    match value {
-        Value::Rank(one) => *one == rank || *one == Rank::WILDCARD,
-        Value::DataArray(array) => array.items.iter().any(|one| names(one, rank)),
-        value => value.is_true(),
-    }
 }

@@ -87,7 +87,7 @@ impl Tables {
 
     fn register_nspace(&mut self, cx: &mut Cx<'_>, info: JobInfo) -> Status {
         let nspace = info.nspace.clone();
-        let early = match cx.peers.jobs.register(info) {
+        let early = match cx.peers.jobs.register(cx.now, info) {
             Ok(early) => early,
             Err(status) => return status,
         };

@@ -3,7 +3,8 @@
 //! An event that a local process raises goes to the local processes that registered for it and are in its range; unless its range ends at this
 //! node it then goes to the host, which notifies other servers. An event from the host goes to local processes only. No event goes to the
 //! connection that raised it, nor twice to one process. Recent events are kept, within bounds, for later registrations; they are sent after
-//! the answer to the registration, in the order in which they happened.
+//! the answer to the registration, in the order in which they happened. Jobs that are registered after an event get it only if it names them: a
+//! debugger's release would undo their stops, and MPI libraries would abort because of the error of another job.
 //!
 //! What the host announces about a job is restricted: it goes to tools, to the jobs that the host names, and to processes that named the job
 //! when they registered. Only the last get what happened before they connected.
@@ -26,6 +27,7 @@ use super::host::Then;
 use super::limits::{EVENT_AGE, MAX_EVENT_BYTES, MAX_REGISTRATIONS};
 use super::own::OWN;
 use super::peer::{Asker, Peer, PeerKind};
+use super::registry::Job;
 use super::turn::Cx;
 use super::values::weight_of_infos;
 use crate::host::{Event, EventsRequest, HostOp};
@@ -340,11 +342,14 @@ impl Events {
         let mut announced = std::mem::take(&mut self.announced);
         let mut due = Vec::new();
         if let Some(peer) = cx.peers.conns.peer(conn) {
+            let job = cx.peers.jobs.get(&peer.proc().nspace).filter(|_| peer.role() == PeerKind::Client);
+            let born = job.map_or(Time(0), Job::since);
             for kept in [&mut raised, &mut announced] {
                 let mut last = Time(0);
                 for cached in kept.recent(cx.now) {
                     last = last.max(cached.since);
-                    if self.is_due(conn, peer, cached) && cached.told.insert(conn) {
+                    if !cached.is_before(born) && self.is_due(conn, peer, cached) && cached.told.insert(conn)
+                    {
                         due.push((last, cached.event.clone()));
                     }
                 }

@@ -19,6 +19,7 @@ use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::regex::{nodes_to_raw, nodes_to_regex, ppn_to_regex};
 use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, ProcId, Value};
 
+use super::debug::{is_stop, stops_of};
 use super::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
 use super::peer::Asker;
 use super::registry::{Job, index};
@@ -104,7 +105,7 @@ impl Describer {
         self.proc_values(job, rank).into_iter().filter(is_own).collect()
     }
 
-    /// All that is known of a job and its ranks.
+    /// All that is known of a job and its ranks, except where they are to stop for a debugger: that depends on who asks.
     pub(super) fn job_data(&self, job: &Job) -> JobData {
         let told = |rank: Rank| {
             let all = self.proc_values(job, rank);
@@ -131,10 +132,11 @@ impl Describer {
         JobData { nspace: nspace.clone(), values, procs: Vec::new() }
     }
 
-    /// The same for a process of another job, in the form of an answer to a get: ranks as arrays.
-    pub(super) fn job_as_owner(&self, job: &Job) -> OwnerData {
+    /// The same and the stops, for a process of another job, in the form of an answer to a get: ranks as arrays.
+    pub(super) fn job_as_owner(&self, job: &Job, asker: Option<&ProcId>) -> OwnerData {
         let data = self.job_data(job);
         let mut values = data.values;
+        values.extend(stops_of(job, asker));
         for (rank, proc) in data.procs {
             let rank = Info { key: self.keys.rank.clone(), flags: Default::default(), value: rank.into() };
             let rest = proc.into_iter().filter(|kval| kval.key != keys::RANK).map(as_info);
@@ -159,6 +161,7 @@ impl Describer {
             }
         }
         let mut values = self.loose_values(job);
+        values.retain(|kval| !is_stop(kval.key.as_str()));
         values.push(session_array(job));
         for (node, on_node) in (0u32..).zip(&by_node) {
             values.extend(self.node_array(job, node, on_node));
@@ -288,9 +291,11 @@ pub(super) fn on_job_data(cx: &mut Cx<'_>, describer: &Describer, from: &Asker) 
     let nspace = &from.proc.nspace;
     match cx.peers.jobs.shared(nspace, format, |job| describer.shared_data(job)) {
         Some(job) => {
-            let own = cx.peers.jobs.get(nspace).map(|job| describer.own_data(job, from.proc.rank));
-            let own = own.unwrap_or_default();
-            cx.reply(from, |_| job.body_for(topology.as_ref(), from.proc.rank, &own));
+            let registered = cx.peers.jobs.get(nspace);
+            let own = registered.map(|job| describer.own_data(job, from.proc.rank)).unwrap_or_default();
+            let mut of_job = registered.map(|job| stops_of(job, Some(&from.proc))).unwrap_or_default();
+            of_job.extend(topology);
+            cx.reply(from, |_| job.body_for(&of_job, from.proc.rank, &own));
         }
         None => {
             let job = describer.lone_job_data(nspace).encoded(format);

@@ -20,6 +20,7 @@ mod commit;
 mod config;
 mod connect;
 mod credential;
+mod debug;
 mod directive;
 mod event;
 mod fence;

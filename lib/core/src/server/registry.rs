@@ -14,7 +14,7 @@ use tracing::warn;
 use super::limits::MAX_EARLY_CLIENTS;
 use super::values::Committed;
 use crate::job::{JobInfo, JobNode};
-use crate::machine::ConnId;
+use crate::machine::{ConnId, Time};
 
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
@@ -25,6 +25,8 @@ pub(super) struct Jobs {
 #[derive(Debug)]
 pub(super) struct Job {
     info: Box<JobInfo>,
+    /// When the host has first told of it.
+    since: Time,
     own_node: Option<JobNode>,
     /// The ranks on this node.
     local: BTreeSet<Rank>,
@@ -196,6 +198,10 @@ impl Job {
         &self.info
     }
 
+    pub(super) fn since(&self) -> Time {
+        self.since
+    }
+
     /// Its local processes that the host registered.
     pub(super) fn clients(&self) -> impl Iterator<Item = (Rank, &Client)> {
         self.clients.iter().map(|(rank, client)| (*rank, client))
@@ -307,7 +313,7 @@ impl Jobs {
     }
 
     /// Registers a job, or an update of it; returns its processes that were registered before it.
-    pub(super) fn register(&mut self, info: JobInfo) -> Result<Vec<(ProcId, u32, u32)>, Status> {
+    pub(super) fn register(&mut self, now: Time, info: JobInfo) -> Result<Vec<(ProcId, u32, u32)>, Status> {
         let nodes = info.nodes.len();
         let apps = info.apps.len();
         let fits = |index: u32, len: usize| usize::try_from(index).is_ok_and(|i| i < len);
@@ -321,9 +327,10 @@ impl Jobs {
         let local = info.here.map_or_else(BTreeSet::new, |here| ranks_on(&info, here).collect());
         let own_node = info.here.and_then(|here| info.nodes.get(usize::try_from(here).ok()?));
         let nspace = info.nspace.clone();
-        let clients = self.all.remove(&nspace).map(|job| job.clients).unwrap_or_default();
-        let job =
-            Job { info: Box::new(info), own_node, local, clients, encoded: Vec::new(), shared: Vec::new() };
+        let before = self.all.remove(&nspace).map(|job| (job.since, job.clients));
+        let (since, clients) = before.unwrap_or_else(|| (now, BTreeMap::new()));
+        let (info, encoded, shared) = (Box::new(info), Vec::new(), Vec::new());
+        let job = Job { info, since, own_node, local, clients, encoded, shared };
         let early = self.early.take(&nspace);
         self.all.insert(nspace, job);
         Ok(early)

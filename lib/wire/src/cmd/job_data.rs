@@ -130,11 +130,11 @@ impl EncodedJob {
         writer.into_bytes()
     }
 
-    /// The answer to REQ with one more value of the job and more values of one rank.
-    pub fn body_for(&self, of_job: Option<&Kval>, rank: Rank, further: &[Kval]) -> Vec<u8> {
+    /// The answer to REQ with further values of the job and of one rank.
+    pub fn body_for(&self, of_job: &[Kval], rank: Rank, further: &[Kval]) -> Vec<u8> {
         let mut writer = Writer::new(self.format);
         writer.put(&self.nspace).put_items(self.values.as_bytes());
-        if let Some(value) = of_job {
+        for value in of_job {
             writer.put(value);
         }
         put_proc(&mut writer, rank, further);

@@ -2,36 +2,40 @@
 //!
 //! A process is held by its library in init, or by the program itself. Each finds the directive among its job's data, reports
 //! that it has stopped (`PMIX_READY_FOR_DEBUG`) and goes on at `PMIX_DEBUGGER_RELEASE`, which arrives as an ordinary event. The
-//! root counts, and notifies the job's spawner once. Nothing here stops a process at exec: a spawn that requests it is refused.
+//! root counts, and notifies the job's spawner when all ranks have stopped that will. Nothing here stops a process at exec: a spawn that
+//! requests it is refused.
 //!
-//! A stop is an operation that lasts from the placement of the job until no rank is held. A release event raised for one node
-//! only does not reach the root; instead the root notices that the processes there deregister their handlers for it.
+//! A stop is an operation that lasts from the start of the job until no rank is held, and begins again when a rank stops there later. A release
+//! event raised for one node only does not reach the root; instead the root notices that the processes there deregister their handlers for it.
 
 use std::sync::Arc;
 
-use phalanx_core::Event;
+use phalanx_core::{Event, Time};
 use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::{App, Info, InfoList, Kval, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
+use crate::root::event::LATEST;
 use crate::root::journal::What;
 use crate::root::operations::Asked;
 use crate::root::{Cx, ENOUGH, Root};
 
 /// The stops, in the order in which a process comes to them.
-pub(crate) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT, keys::DEBUG_STOP_IN_APP];
+pub(crate) const ATTRIBUTES: &[&str] = &[Place::Init.key(), Place::Program.key()];
 
 /// Ranks of a job that are to wait for a debugger at the same place.
 #[derive(Debug)]
 pub(super) struct Stop {
     pub(super) nspace: Nspace,
-    place: &'static str,
+    place: Place,
     /// Ranks that have not reached the stop.
     missing: Ranges,
     /// Ranks that wait at the stop.
     held: Ranges,
+    /// Those who will find, when they come, that they were let go, and when the last of them was.
+    freed: (Time, Ranges),
     is_reached: bool,
     /// The job's spawner was notified that all ranks have stopped.
     is_told: bool,
@@ -39,18 +43,73 @@ pub(super) struct Stop {
     at: Option<Info>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Init,
+    Program,
+}
+
+impl Place {
+    /// In the order in which a process comes to them.
+    const ALL: [Place; 2] = [Place::Init, Place::Program];
+
+    const fn key(self) -> &'static str {
+        match self {
+            Place::Init => keys::DEBUG_STOP_IN_INIT,
+            Place::Program => keys::DEBUG_STOP_IN_APP,
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Place::Init => "in init",
+            Place::Program => "in the program",
+        }
+    }
+}
+
 impl Stop {
-    fn all_of<'a>(nspace: &'a Nspace, job: &'a [Info], size: u32) -> impl Iterator<Item = Stop> + 'a {
-        let ranks = ATTRIBUTES.iter().filter_map(move |key| Some((*key, stopped(job.find(key)?, size))));
-        ranks.filter(|(_, ranks)| !ranks.is_empty()).map(|(key, missing)| Stop {
+    fn new(nspace: &Nspace, place: Place, missing: Ranges) -> Stop {
+        Stop {
             nspace: nspace.clone(),
-            place: if key == keys::DEBUG_STOP_IN_INIT { "in init" } else { "in the program" },
+            place,
             missing,
             held: Ranges::new(),
+            freed: (Time(0), Ranges::new()),
             is_reached: false,
             is_told: false,
             at: None,
-        })
+        }
+    }
+
+    /// Somebody has come.
+    fn reach(&mut self, now: Time, rank: u32, at: Option<Info>) {
+        let (since, freed) = &mut self.freed;
+        let goes_on = freed.contains(rank) && now.since(*since) <= LATEST;
+        freed.remove(rank);
+        // Whoever comes once more waits once more, and is to be found.
+        self.is_told &= self.missing.contains(rank);
+        self.missing.remove(rank);
+        if !goes_on {
+            self.held.insert(rank);
+        }
+        self.is_reached = true;
+        self.at = at;
+    }
+
+    /// Lets those go who are held. What is left of them.
+    fn release(&mut self, ranks: &Ranges) -> Ranges {
+        without(ranks, &take(&mut self.held, ranks))
+    }
+
+    /// They will not have to wait when they come. What is left of them.
+    fn free(&mut self, now: Time, ranks: &Ranges) -> Ranges {
+        let early = self.missing.and(ranks);
+        if !early.is_empty() {
+            self.freed.0 = now;
+            self.freed.1.add(&early);
+        }
+        without(ranks, &early)
     }
 
     fn is_over(&self) -> bool {
@@ -60,8 +119,8 @@ impl Stop {
     pub(super) fn subject(&self) -> String {
         let Stop { nspace, place, held, .. } = self;
         match held.is_empty() {
-            true => format!("{nspace} {place}"),
-            false => format!("{nspace}:{held} {place}"),
+            true => format!("{nspace} {}", place.in_words()),
+            false => format!("{nspace}:{held} {}", place.in_words()),
         }
     }
 
@@ -125,47 +184,103 @@ fn stopped(value: &Value, size: u32) -> Ranges {
     }
 }
 
+fn take(from: &mut Ranges, ranks: &Ranges) -> Ranges {
+    let taken = from.and(ranks);
+    taken.iter().for_each(|rank| from.remove(rank));
+    taken
+}
+
+fn without(ranks: &Ranges, others: &Ranges) -> Ranges {
+    let mut left = ranks.clone();
+    others.iter().for_each(|rank| left.remove(rank));
+    left
+}
+
+/// What libraries say of where they wait.
+const IN_INIT: &str = "pmix-init";
+
 impl Root {
-    /// The job has been placed.
+    /// The daemons know of the job. They are to tell of ranks that end, or finalize, without having come.
     pub(super) fn begin_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, job: &[Info]) {
         let Some(size) = self.desc(nspace).map(|desc| desc.size) else { return };
-        for stop in Stop::all_of(nspace, job, size) {
-            let number = self.begin_operation(cx, None, None, Asked::Stop(stop));
-            if let Some(job) = self.jobs.get_mut(nspace) {
-                job.stops.extend(number);
+        for place in Place::ALL {
+            let ranks = job.find(place.key()).map(|value| stopped(value, size)).unwrap_or_default();
+            if !ranks.is_empty() {
+                self.begin_stop(cx, Stop::new(nspace, place, ranks.clone()));
+                self.watch_stopped(cx, nspace, ranks);
             }
         }
+    }
+
+    fn begin_stop(&mut self, cx: &mut Cx<'_>, stop: Stop) -> Option<u64> {
+        let nspace = stop.nspace.clone();
+        let number = self.begin_operation(cx, None, None, Asked::Stop(stop));
+        if let Some(job) = self.jobs.get_mut(&nspace) {
+            job.stops.extend(number);
+        }
+        number
+    }
+
+    fn watch_stopped(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Ranges) {
+        let Some(to) = self.desc(nspace).map(|desc| desc.nodes_of(&ranks)) else { return };
+        cx.cast(to, Down::Watch { nspace: nspace.clone(), ranks });
     }
 
     /// A process reports that it has stopped for a debugger.
     pub(super) fn ready_for_debug(&mut self, cx: &mut Cx<'_>, ready: &Event) {
         let ProcId { nspace, rank } = &ready.source;
-        let mut came = false;
-        self.change_stops(cx, nspace, |stop| {
-            if came || !stop.missing.contains(rank.0) {
-                // It has left the stop before.
-                return stop.held.remove(rank.0);
-            }
-            came = true;
-            stop.missing.remove(rank.0);
-            stop.held.insert(rank.0);
-            stop.is_reached = true;
-            stop.at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT).cloned();
+        let at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT);
+        let is_in_init = at.is_some_and(|at| at.value.as_str() == Some(IN_INIT));
+        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let (stops, size) = (job.stops.clone(), job.desc.size);
+        let in_program = job.desc.job.iter().find(|kval| kval.key == *Place::Program.key());
+        let is_to_stop = in_program.is_some_and(|kval| stopped(&kval.value, size).contains(rank.0));
+        let stop_of = |number: &u64| match self.operations.get(*number).map(|one| &one.asked) {
+            Some(Asked::Stop(stop)) => Some(stop),
+            _ => None,
+        };
+        let awaited = stops.iter().filter_map(stop_of).find(|stop| stop.missing.contains(rank.0));
+        let awaited = awaited.map(|stop| stop.place);
+        let place = match is_in_init {
+            true => Some(Place::Init),
+            false => awaited.or(is_to_stop.then_some(Place::Program)),
+        };
+        // A rank may come again: it was started again, or is several programs, one behind the other.
+        if let Some(place) = place
+            && !stops.iter().filter_map(stop_of).any(|stop| stop.place == place)
+        {
+            self.begin_stop(cx, Stop::new(nspace, place, Ranges::new()));
+        }
+        if place.is_some() && awaited.is_none() {
+            self.watch_stopped(cx, nspace, Ranges::single(rank.0));
+        }
+        let now = cx.now;
+        self.change_stops(cx, nspace, |stop| match Some(stop.place) == place {
+            true => stop.reach(now, rank.0, at.cloned()),
+            // It has gone on from there.
+            false => stop.held.remove(rank.0),
         });
     }
 
     /// A debugger releases processes.
     pub(super) fn released(&mut self, cx: &mut Cx<'_>, release: &Event) {
-        let mut freed: Vec<ProcId> = match release.range {
-            Range::CUSTOM => procs(release.info.find(keys::EVENT_CUSTOM_RANGE)).collect(),
-            Range::NAMESPACE => vec![ProcId::all(&release.source.nspace)],
-            _ => self.jobs.keys().map(ProcId::all).collect(),
+        let named: Option<Vec<ProcId>> = match release.range {
+            Range::CUSTOM => Some(procs(release.info.find(keys::EVENT_CUSTOM_RANGE)).collect()),
+            Range::NAMESPACE => Some(vec![ProcId::all(&release.source.nspace)]),
+            _ => None,
         };
-        freed.retain(|proc| self.jobs.get(&proc.nspace).is_some_and(|job| !job.stops.is_empty()));
+        let is_named = named.is_some();
+        let freed = named.unwrap_or_else(|| self.jobs.keys().map(ProcId::all).collect());
+        let now = cx.now;
         for ProcId { nspace, rank } in freed {
-            self.change_stops(cx, &nspace, |stop| match rank {
-                Rank::WILDCARD => stop.held = Ranges::new(),
-                rank => stop.held.remove(rank.0),
+            let Some(job) = self.jobs.get(&nspace) else { continue };
+            let mut ranks = if rank == Rank::WILDCARD { job.desc.ranks() } else { Ranges::single(rank.0) };
+            self.change_stops(cx, &nspace, |stop| {
+                ranks = stop.release(&ranks);
+                // Servers keep it for those whom it names.
+                if is_named {
+                    ranks = stop.free(now, &ranks);
+                }
             });
         }
     }
@@ -175,18 +290,31 @@ impl Root {
         let stopped = self.jobs.iter().filter(|(_, job)| !job.stops.is_empty());
         let here = stopped.map(|(nspace, job)| (nspace.clone(), job.desc.ranks_on(node)));
         for (nspace, here) in here.collect::<Vec<_>>() {
-            self.change_stops(cx, &nspace, |stop| here.iter().for_each(|rank| stop.held.remove(rank)));
+            self.change_stops(cx, &nspace, |stop| drop(stop.release(&here)));
         }
     }
 
-    /// These ranks have died and will not reach a stop.
-    pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
+    /// These ranks have ended or finalized and will not reach a stop.
+    pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, gone: &Ranges) {
         self.change_stops(cx, nspace, |stop| {
-            for rank in dead.iter() {
-                stop.missing.remove(rank);
-                stop.held.remove(rank);
-            }
+            take(&mut stop.missing, gone);
+            take(&mut stop.held, gone);
         });
+    }
+
+    /// These are started again, and come anew to where they are to stop.
+    pub(super) fn stop_again(&mut self, nspace: &Nspace, ranks: &Ranges) {
+        let Some(job) = self.jobs.get(nspace) else { return };
+        for number in &job.stops {
+            let Some(Asked::Stop(stop)) = self.operations.get_mut(*number).map(|one| &mut one.asked) else {
+                continue;
+            };
+            let stated = job.desc.job.iter().find(|kval| kval.key == *stop.place.key());
+            let again = stated.map(|kval| stopped(&kval.value, job.desc.size).and(ranks)).unwrap_or_default();
+            take(&mut stop.held, &again);
+            stop.missing.add(&again);
+            stop.is_told &= again.is_empty();
+        }
     }
 
     /// The job is over.

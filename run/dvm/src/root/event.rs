@@ -181,7 +181,7 @@ pub(super) fn announcement(code: Status, source: ProcId, mut info: Vec<Info>) ->
 
 /// How many past events one registration gets, and how old they may be: as many as servers keep.
 const MOST_REPLAYED: usize = 512;
-const LATEST: Duration = Duration::from_secs(120);
+pub(super) const LATEST: Duration = Duration::from_secs(120);
 /// The key for the channel in an event.
 const CHANNEL: &str = "phalanx.iof.channel";
 

@@ -166,7 +166,6 @@ impl Root {
         };
         self.next_job = number.wrapping_add(1);
         self.jobs.insert(nspace.clone(), entry);
-        self.begin_stops(cx, &nspace, &job.info);
         let placed = Arc::new(placed);
         cx.report(match request {
             Some(request) => Report::Accepted { request, nspace: nspace.clone(), placed },
@@ -185,6 +184,7 @@ impl Root {
             self.timers.set(cx.now.after(limit), Timer::Limit(nspace.clone()));
         }
         cx.cast(self.nodes.all(), Down::Start(desc));
+        self.begin_stops(cx, &nspace, &job.info);
         Ok(nspace)
     }
 

@@ -361,6 +361,7 @@ impl Root {
             Up::Over { nspace, ranks } => {
                 self.assemblies_without(cx, nspace, ranks);
                 self.leaders_over(cx, nspace, ranks);
+                self.stop_without(cx, nspace, ranks);
             }
             Up::Host { request, op } => self.on_root_call(cx, self.answers.of(origin, *request), op),
             Up::ToolLeft { proc } => {

@@ -142,6 +142,7 @@ impl Root {
                 job.tell_dead(cx, ranks);
                 self.checkpoint_without(cx, nspace, ranks);
             }
+            self.stop_again(nspace, ranks);
         }
     }
 

@@ -25,6 +25,7 @@ use crate::msg::{
 use crate::report::Placed;
 
 mod control;
+mod debug;
 mod invitations;
 mod last_look;
 mod lifecycle;

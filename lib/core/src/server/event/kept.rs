@@ -80,6 +80,12 @@ impl Cached {
         self.fits() && !is_of_the_moment
     }
 
+    /// Whether the event is for all processes in its range, of which the job registered at this time had none.
+    pub(super) fn is_before(&self, job: Time) -> bool {
+        let is_named = matches!(self.event.range, Range::NAMESPACE | Range::CUSTOM);
+        matches!(self.audience, Audience::Range) && !is_named && self.since < job
+    }
+
     /// 0: it has no number.
     pub(super) fn number(&self) -> u64 {
         match self.audience {

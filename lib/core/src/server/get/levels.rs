@@ -6,6 +6,7 @@ use phalanx_wire::{Info, InfoList, Key, Kval, ProcId, Value};
 
 use super::known::{Known, Look};
 use super::told::was_told;
+use crate::server::debug::{is_stop, stops_of};
 use crate::server::job_data::{app_array, name_of, ranks, session_array};
 use crate::server::peer::Asker;
 use crate::server::peers::Peers;
@@ -56,15 +57,19 @@ pub(super) fn look_at_levels(
 fn look_at_job(known: &Known, peers: &Peers, job: &Job, key: Option<&Key>, asker: Option<&Asker>) -> Look {
     let foreign = asker.is_some_and(|asker| asker.proc.nspace != job.info().nspace);
     let told = asker.is_some_and(|asker| was_told(peers, asker, &job.info().nspace));
+    let asker = asker.map(|asker| &asker.proc);
     // A client asks this way for any reserved key of another job, even for one of a single rank: it gets all data.
     if key.is_none() || (foreign && !told) {
-        return Look::Found(vec![known.describer.job_as_owner(job)]);
+        return Look::Found(vec![known.describer.job_as_owner(job, asker)]);
     }
     let Some(key) = key else { return Look::Never(Status::ERR_BAD_PARAM) };
     if let Some(topology) = known.describer.topology.value(key) {
         return Look::Found(vec![of_job(job, vec![topology])]);
     }
-    let loose = known.describer.loose_values(job);
+    let loose = match is_stop(key.as_str()) {
+        true => stops_of(job, asker),
+        false => known.describer.loose_values(job),
+    };
     if let Some(kval) = loose.into_iter().find(|kval| kval.key == *key) {
         return Look::Found(vec![of_job(job, vec![kval])]);
     }

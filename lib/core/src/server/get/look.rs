@@ -55,7 +55,7 @@ pub(super) fn look(
         let job_data = asker.filter(|asker| foreign && !was_told(peers, asker, &target.nspace));
         Look::Found(
             job_data
-                .map(|_| known.describer.job_as_owner(job))
+                .map(|_| known.describer.job_as_owner(job, asker.map(|asker| &asker.proc)))
                 .into_iter()
                 .chain([owned(target, values)])
                 .collect(),

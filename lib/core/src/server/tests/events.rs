@@ -206,6 +206,32 @@ fn recent_events_follow_the_answer_to_a_registration() {
 }
 
 #[test]
+fn jobs_do_not_get_events_from_before_they_were_registered() {
+    let mut world = World::with_job(1, 3);
+    let a = world.connect(0);
+    let later = vec![Info::new(keys::EVENT_CUSTOM_RANGE, proc("later", 0))];
+    for range in [Range::UNDEF, Range::LOCAL, Range::SESSION, Range::GLOBAL] {
+        world.ask_status(a, &notify(range, Vec::new()));
+    }
+    // It is named.
+    world.ask_status(a, &notify(Range::CUSTOM, later));
+    world.advance(Duration::from_secs(1));
+    world.register(job("later", 1, 1));
+    let (b, c) = (world.connect(1), world.connect_as(&proc("later", 0), super::world::v41()));
+    for conn in [b, c] {
+        world.ask_status(conn, &register(&[CODE], Vec::new()));
+    }
+    assert_eq!([b, c].map(|conn| heard(&world, conn)), [4, 1]);
+    world.ask_status(a, &notify(Range::GLOBAL, Vec::new()));
+    assert_eq!([b, c].map(|conn| heard(&world, conn)), [5, 2]);
+    // What is registered anew is no new job.
+    world.call(ServerCall::RegisterNspace(Box::new(job("job", 1, 3))));
+    let d = world.connect(2);
+    world.ask_status(d, &register(&[CODE], Vec::new()));
+    assert_eq!(heard(&world, d), 5);
+}
+
+#[test]
 fn a_process_that_reconnects_gets_only_events_it_missed() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));

@@ -5,6 +5,7 @@ mod chaos;
 mod clones;
 mod collected;
 mod collectives;
+mod debug;
 mod events;
 mod gets;
 mod hostile;

@@ -1,0 +1,125 @@
+//! Stops for debuggers: who is waited for, who is held, and what whoever has spawned the job is told.
+
+use phalanx_core::Event;
+use phalanx_spec::Range;
+use phalanx_wire::DataArray;
+
+use super::*;
+
+/// A tool has spawned a job of so many ranks, of which these are to stop in init.
+fn stopped(ranks: u32, stop: impl Into<Value>) -> (Told, Nspace) {
+    let mut told = Told::up(2);
+    told.connect_tool();
+    let info = vec![Info::new(keys::DEBUG_STOP_IN_INIT, stop)];
+    let job = JobRequest { info, parent: Some(tool()), ..JobRequest::default() };
+    let nspace = told.launch(job, ranks);
+    (told, nspace)
+}
+
+impl Told {
+    fn raise(&mut self, code: Status, source: ProcId, range: Range, info: Vec<Info>) {
+        self.ask(0, HostOp::Notify(Event { code, source, range, info }));
+    }
+
+    fn come(&mut self, nspace: &Nspace, rank: u32) {
+        let info = vec![Info::new(keys::BREAKPOINT, "pmix-init")];
+        self.raise(Status::READY_FOR_DEBUG, proc(nspace, rank), Range::RM, info);
+    }
+
+    fn release(&mut self, whom: &ProcId) {
+        let info = vec![Info::new(keys::EVENT_CUSTOM_RANGE, whom.clone())];
+        self.raise(Status::DEBUGGER_RELEASE, tool(), Range::CUSTOM, info);
+    }
+
+    fn over(&mut self, nspace: &Nspace, rank: u32) {
+        self.post(0, Up::Over { nspace: nspace.clone(), ranks: Ranges::single(rank) });
+    }
+
+    /// How often the tool has been told since the last time.
+    fn told_ready(&mut self) -> usize {
+        let is_it = |body: &Down| matches!(body, Down::Event { event, .. } if event.code == Status::READY_FOR_DEBUG && event.range == Range::CUSTOM);
+        let count = self.casts().into_iter().filter(|(_, body)| is_it(body)).count();
+        self.wishes.clear();
+        count
+    }
+
+    /// What is said of its stops.
+    fn stops(&self) -> Vec<(String, usize)> {
+        let stops = self.root.explain().into_iter().filter(|one| one.operation == "stop for a debugger");
+        stops.map(|one| (one.subject, one.missing.len())).collect()
+    }
+}
+
+#[test]
+fn whoever_ends_before_its_stop_is_not_waited_for() {
+    let (mut told, nspace) = stopped(3, true);
+    told.come(&nspace, 0);
+    assert_eq!(told.stops(), [(format!("{nspace}:0 in init"), 2)]);
+    told.over(&nspace, 2);
+    assert_eq!(told.told_ready(), 0);
+    told.come(&nspace, 1);
+    assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0-1 in init"), 0)]));
+    // Of those who end while they are held nobody says that they are.
+    told.over(&nspace, 0);
+    assert_eq!((told.told_ready(), told.stops()), (0, vec![(format!("{nspace}:1 in init"), 0)]));
+    told.release(&ProcId::all(&nspace));
+    assert_eq!(told.stops(), []);
+    let (mut told, nspace) = stopped(3, true);
+    told.come(&nspace, 0);
+    told.come(&nspace, 2);
+    told.over(&nspace, 1);
+    assert_eq!(told.told_ready(), 1, "the last that was waited for has ended");
+}
+
+#[test]
+fn daemons_tell_of_the_ends_of_those_who_are_to_stop() {
+    let mut told = Told::up(2);
+    let ranks = DataArray {
+        of: phalanx_spec::DataType::PROC_RANK,
+        items: [5, 6].map(|n| Value::Rank(Rank(n))).to_vec(),
+    };
+    let apps = vec![AppSpec { argv: vec![Text::from("program")], procs: Some(8), ..AppSpec::default() }];
+    let info = vec![Info::new(keys::DEBUG_STOP_IN_INIT, ranks)];
+    let job = JobRequest { apps, info, ..JobRequest::default() };
+    told.tell(ToRoot::Submit { request: 7, job: Box::new(job) });
+    let bodies = told.casts();
+    let [.., (_, Down::Start(_)), (to, Down::Watch { ranks, .. })] = &bodies[..] else {
+        panic!("{bodies:?}")
+    };
+    assert_eq!((*to, ranks.to_string()), (&Ranges::single(1), "5-6".to_owned()));
+}
+
+#[test]
+fn whoever_comes_once_more_is_named_and_told_of_once_more() {
+    let (mut told, nspace) = stopped(2, Rank(1));
+    told.come(&nspace, 1);
+    assert_eq!(told.told_ready(), 1);
+    told.release(&proc(&nspace, 1));
+    assert_eq!(told.stops(), []);
+    told.come(&nspace, 1);
+    assert_eq!(told.stops(), [(format!("{nspace}:1 in init"), 0)]);
+    assert!(told.casts().iter().any(|(_, body)| matches!(body, Down::Watch { .. })), "it may end there");
+    assert_eq!(told.told_ready(), 1);
+    told.over(&nspace, 1);
+    assert_eq!(told.stops(), []);
+    // Nobody has asked for it, and all the same it waits.
+    told.come(&nspace, 0);
+    assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0 in init"), 0)]));
+}
+
+#[test]
+fn a_rank_that_is_let_go_early_does_not_wait_when_it_comes() {
+    let (mut told, nspace) = stopped(3, true);
+    told.come(&nspace, 0);
+    told.release(&proc(&nspace, 1));
+    told.come(&nspace, 1);
+    assert_eq!(told.stops(), [(format!("{nspace}:0 in init"), 1)]);
+    // Servers do not keep it for ever.
+    told.release(&proc(&nspace, 2));
+    told.wait(121);
+    told.come(&nspace, 2);
+    assert_eq!(told.stops(), [(format!("{nspace}:0,2 in init"), 0)]);
+    // Those who wait, whoever they are.
+    told.raise(Status::DEBUGGER_RELEASE, tool(), Range::GLOBAL, Vec::new());
+    assert_eq!(told.stops(), []);
+}
