@@ -8,7 +8,7 @@ use phalanx_spec::Status;
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
-use crate::local::{Cx, FromLocal};
+use crate::local::turn::{Cx, FromLocal};
 use crate::msg::{Survey, TapName, Up};
 
 /// The calls that our server has not returned.

@@ -14,7 +14,8 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{ProcId, Text};
 
 use crate::effect::Effect;
-use crate::local::{Cx, Local};
+use crate::local::Local;
+use crate::local::turn::Cx;
 use crate::msg::{Cleanup, CleanupRequest, Members};
 use crate::ranges::Ranges;
 

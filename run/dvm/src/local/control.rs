@@ -10,9 +10,10 @@ use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::effect::Effect;
+use crate::local::Local;
 use crate::local::procs::{Killed, Phase, Proc};
 use crate::local::timer::Timer;
-use crate::local::{Cx, Local};
+use crate::local::turn::Cx;
 use crate::msg::{
     Control, ControlCall, ControlRequest, ExitStatus, Members, OpId, Part, Results, SpawnFailure, TaskId, Up,
     Wanted,

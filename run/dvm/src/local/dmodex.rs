@@ -11,9 +11,10 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
+use crate::local::Local;
 use crate::local::calls::{Call, Calls};
 use crate::local::timer::Timer;
-use crate::local::{Cx, Local};
+use crate::local::turn::Cx;
 use crate::msg::{NodeTable, Side};
 use crate::ranges::Ranges;
 use crate::timers::Timers;

@@ -6,8 +6,8 @@ use phalanx_core::Event;
 use phalanx_core::server::ServerCall;
 use phalanx_wire::Nspace;
 
-use crate::local::Cx;
 use crate::local::calls::{Call, Calls};
+use crate::local::turn::Cx;
 
 pub(super) fn pass_on(cx: &mut Cx<'_>, calls: &mut Calls, event: &Event) {
     calls.make(cx, ServerCall::Notify(event.clone()), Call::Told("passing on an event"));

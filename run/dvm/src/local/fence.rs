@@ -15,10 +15,11 @@ use phalanx_core::{HostCall, HostReply, ServerCall};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
+use crate::local::Local;
 use crate::local::calls::Call;
 use crate::local::procs::Proc;
 use crate::local::timer::Timer;
-use crate::local::{Cx, ENOUGH, Local};
+use crate::local::turn::{Cx, ENOUGH};
 use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, Up, each};
 use crate::ranges::Ranges;
 

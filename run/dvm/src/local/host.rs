@@ -9,8 +9,9 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::HostRequest;
 use phalanx_wire::{Info, InfoList, ProcId};
 
+use crate::local::Local;
 use crate::local::procs::Pmix;
-use crate::local::{Cx, Local};
+use crate::local::turn::Cx;
 use crate::msg::{GroupPart, Kind, Part, Up, procs as procs_in};
 
 impl Local {

@@ -13,9 +13,9 @@ use std::time::Duration;
 use phalanx_wire::ProcId;
 
 use crate::effect::Effect;
-use crate::local::Cx;
 use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
 use crate::local::timer::Timer;
+use crate::local::turn::Cx;
 use crate::msg::{JobDesc, MpiLibrary, Up};
 use crate::timers::Timers;
 

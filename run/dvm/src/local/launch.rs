@@ -14,7 +14,8 @@ use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
 use crate::local::calls::Call;
 use crate::local::procs::{LocalJob, Phase};
-use crate::local::{Cx, Local, inspect};
+use crate::local::turn::Cx;
+use crate::local::{Local, inspect};
 use crate::msg::{JobDesc, SpawnFailure, SpawnStep, StdinTarget, Up};
 
 impl Local {

@@ -21,12 +21,13 @@ mod stdin;
 mod survey;
 mod timer;
 mod tool;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use phalanx_core::server::{ServerCall, ServerReturn};
-use phalanx_core::{CallId, HostCall, HostOp, HostReply, Time, Waiting};
+use phalanx_core::server::ServerReturn;
+use phalanx_core::{CallId, HostCall, HostOp, Time, Waiting};
 use phalanx_spec::IofChannel;
 use phalanx_wire::{Nspace, ProcId};
 
@@ -34,8 +35,8 @@ use crate::config::NodeConfig;
 use crate::effect::Effect;
 use crate::id::NodeId;
 use crate::msg::{
-    Down, ExitStatus, Measured, MpiLibrary, NodeReport, NodeTable, OpId, OutputPiece, Part, Side,
-    SpawnFailure, Survey, Task, Up,
+    Down, ExitStatus, Measured, MpiLibrary, NodeReport, NodeTable, OpId, OutputPiece, Side, SpawnFailure,
+    Survey, Task, Up,
 };
 use crate::signals::SIGKILL;
 use crate::timers::Timers;
@@ -47,6 +48,9 @@ use fence::Rounds;
 use iof::Delivering;
 use procs::LocalJob;
 use timer::Timer;
+use turn::Cx;
+
+pub(crate) use turn::FromLocal;
 
 #[derive(Debug)]
 pub(crate) struct Local {
@@ -138,64 +142,6 @@ pub(crate) enum ToLocal {
     /// This daemon ends: what it has started must not outlive it.
     Stop,
     Tick,
-}
-
-/// An action to take; actions are carried out in order.
-#[derive(Debug)]
-pub(crate) enum FromLocal {
-    /// Send to the root.
-    Post(Up),
-    /// This daemon's part of an operation.
-    Join(OpId, Part),
-    /// Send to another daemon.
-    Send(NodeId, Side),
-    Stream(OutputPiece),
-    /// What waits in our server; to be completed with everything else that waits at this node.
-    Explained {
-        survey: Survey,
-        waiting: Vec<Waiting>,
-    },
-    Effect(Effect),
-    Call {
-        id: CallId,
-        call: ServerCall,
-    },
-    Reply {
-        call: HostCall,
-        reply: HostReply,
-    },
-}
-
-/// One turn: the current time and the outbox.
-struct Cx<'a> {
-    now: Time,
-    out: &'a mut VecDeque<FromLocal>,
-}
-
-impl Cx<'_> {
-    fn effect(&mut self, effect: Effect) {
-        self.out.push_back(FromLocal::Effect(effect));
-    }
-
-    fn reply(&mut self, call: HostCall, reply: HostReply) {
-        self.out.push_back(FromLocal::Reply { call, reply });
-    }
-
-    fn post(&mut self, up: Up) {
-        self.out.push_back(FromLocal::Post(up));
-    }
-
-    fn join(&mut self, op: OpId, part: Part) {
-        self.out.push_back(FromLocal::Join(op, part));
-    }
-
-    fn send(&mut self, to: NodeId, side: Side) {
-        self.out.push_back(FromLocal::Send(to, side));
-    }
-
-    fn stream(&mut self, piece: OutputPiece) {
-        self.out.push_back(FromLocal::Stream(piece));
-    }
 }
 
 impl Local {
@@ -417,9 +363,6 @@ impl Local {
         tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
     }
 }
-
-/// How many processes an explanation names: as many as a person reads.
-const ENOUGH: usize = 100;
 
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,8 @@ use crate::local::cleanup::Cleanups;
 use crate::local::launch::reads_stdin;
 use crate::local::restart::{Held, Renewal};
 use crate::local::timer::Timer;
-use crate::local::{Cx, Local, inspect, stdin};
+use crate::local::turn::Cx;
+use crate::local::{Local, inspect, stdin};
 use crate::msg::{
     EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, Lives, OpId, Part, ProcEnd, Reached, SpawnFailure,
     ToldEnds, Up,

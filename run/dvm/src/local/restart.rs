@@ -11,10 +11,11 @@ use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::effect::Effect;
+use crate::local::Local;
 use crate::local::calls::{Call, Calls};
 use crate::local::procs::{Killed, LocalJob, Phase, Proc};
 use crate::local::timer::Timer;
-use crate::local::{Cx, Local};
+use crate::local::turn::Cx;
 use crate::msg::{FailurePolicy, Members, OpId, Part, Results, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;

@@ -6,9 +6,9 @@ use phalanx_spec::Rank;
 use phalanx_wire::ProcId;
 
 use crate::effect::Effect;
-use crate::local::Cx;
 use crate::local::launch::reads_stdin;
 use crate::local::procs::{LocalJob, Phase, Proc};
+use crate::local::turn::Cx;
 use crate::msg::Up;
 use crate::ranges::Ranges;
 

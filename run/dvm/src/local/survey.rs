@@ -9,9 +9,9 @@ use phalanx_wire::Nspace;
 
 use crate::effect::Effect;
 use crate::id::NodeId;
-use crate::local::Cx;
 use crate::local::calls::{Call, Calls};
 use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
+use crate::local::turn::Cx;
 use crate::msg::{Found, FoundProc, Measured, OpId, Part, Stuck, Subject, Survey, Usage, Wait, ended_state};
 use crate::ranges::Ranges;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use phalanx_core::HostReply;
 use phalanx_core::host::{Asked, ClientLost, DirectModexRequest, FenceRequest};
-use phalanx_core::server::ServerReturn;
+use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_spec::{Rank, Status};
 use phalanx_topo::Topology;
 use phalanx_wire::cmd::log::Log;
@@ -12,8 +13,8 @@ use phalanx_wire::{Blob, Info, Text};
 use super::*;
 use crate::config::Limits;
 use crate::msg::{
-    Agreed, AppDesc, Collective, Control, ControlRequest, FailurePolicy, JobDesc, Kind, Members, Places,
-    Policy, Results, StdinTarget, Task, TaskId, ToldEnds,
+    Agreed, AppDesc, Collective, Control, ControlRequest, FailurePolicy, JobDesc, Kind, Members, Part,
+    Places, Policy, Results, StdinTarget, Task, TaskId, ToldEnds,
 };
 use crate::ranges::Ranges;
 

@@ -5,8 +5,8 @@ use phalanx_spec::{IofChannel, Rank};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
-use crate::local::Cx;
 use crate::local::calls::{Call, Calls};
+use crate::local::turn::Cx;
 
 /// Prints text as output that a tool of ours reads.
 pub(super) fn say(cx: &mut Cx<'_>, calls: &mut Calls, dvm: &str, me: NodeId, tool: &ProcId, text: &str) {

@@ -10,7 +10,7 @@ use phalanx_spec::Status;
 use crate::id::NodeId;
 use crate::msg::Down;
 use crate::ranges::Ranges;
-use crate::root::Cx;
+use crate::root::turn::Cx;
 
 /// The right to answer a request that a daemon waits for. It cannot be copied, and giving the answer uses it up.
 #[must_use = "whoever has asked waits for the answer"]

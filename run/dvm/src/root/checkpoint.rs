@@ -7,19 +7,22 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use phalanx_core::Event;
+use phalanx_core::{Event, HostReply};
 use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
 
-use crate::msg::{
-    CheckpointCall, Control, ControlRequest, Down, JobDesc, Members, Method, Part, Registration, Task,
-};
+use crate::msg::{CheckpointCall, Control, ControlRequest, Down, Members, Method, Part, Registration, Task};
 use crate::ranges::Ranges;
+use crate::root::Root;
+use crate::root::asked::Asked;
+use crate::root::control::MOST_OPEN;
+use crate::root::jobs::Jobs;
 use crate::root::journal::What;
-use crate::root::operations::{Asked, Asker};
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Asker;
 use crate::root::query::names;
 use crate::root::targets::Targets;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 /// What the ranks of a job have registered, and the checkpoints that they have taken.
 #[derive(Debug, Default)]
@@ -84,34 +87,59 @@ impl Abilities {
     }
 }
 
-impl Checkpointing {
+impl Kind for Checkpointing {
+    fn name(&self) -> &'static str {
+        "checkpoint"
+    }
+
+    fn most(&self) -> usize {
+        MOST_OPEN
+    }
+
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.targets.concern(nspace)
+    }
+
+    fn failure(&self, status: Status) -> HostReply {
+        HostReply::Infos(status, self.targets.told(status))
+    }
+
+    fn targets(&self) -> Option<&Targets> {
+        Some(&self.targets)
+    }
+
     /// Daemons have sent their signals, or run commands. Ranks that were signalled have yet to report completion.
-    pub(super) fn done<'a>(
-        &mut self,
-        task: u32,
-        missing: &Ranges,
-        part: &Part,
-        desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
-    ) {
+    fn task_done(&mut self, task: u32, missing: &Ranges, part: Part, jobs: &Jobs) {
         let Some((nspace, is_complete)) = self.tasks.remove(&task) else { return };
         if let Part::Results(results) = part {
             if is_complete {
-                self.targets.take(&nspace, results);
+                self.targets.take(&nspace, &results);
             }
             let failed = results.iter().filter(|(status, _)| !status.is_success());
             failed.for_each(|(status, ranks)| self.targets.set(&nspace, ranks, status));
         }
-        if let Some(desc) = desc_of(&nspace) {
+        if let Some(desc) = jobs.get(&nspace).map(|job| &job.desc) {
             let lost: Ranges =
                 desc.ranks().iter().filter(|rank| missing.contains(desc.places.node.get(*rank))).collect();
             self.targets.set(&nspace, &lost, Status::ERR_LOST_CONNECTION);
         }
     }
 
-    pub(super) fn subject(&self) -> String {
-        self.call.name.to_string_lossy()
+    fn is_done(&self, _: bool) -> bool {
+        self.targets.are_closed()
     }
 
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+        Explained {
+            subject: self.call.name.to_string_lossy(),
+            missing: self.targets.missing(),
+            unblocked_by: "the named processes saying that their checkpoint is complete",
+            ..Explained::default()
+        }
+    }
+}
+
+impl Checkpointing {
     fn is_named_by(&self, event: &Event) -> bool {
         let named = event.info.find(keys::JOB_CTRL_CHECKPOINT).and_then(Value::as_text);
         named.is_none_or(|name| *name == self.call.name)

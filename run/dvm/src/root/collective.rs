@@ -9,7 +9,8 @@ use phalanx_wire::{Blob, DataArray, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Agreed, Collective, Down, GroupPart, Kind, OpId, Outcome, Part, Policy, each};
 use crate::ranges::Ranges;
-use crate::root::{Cx, Root};
+use crate::root::Root;
+use crate::root::turn::Cx;
 
 /// A completed operation, and the daemons to send its outcome to.
 #[derive(Clone, Debug)]

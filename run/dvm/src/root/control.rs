@@ -13,12 +13,16 @@ use phalanx_core::HostReply;
 use phalanx_spec::Status;
 use phalanx_wire::{Info, Nspace, ProcId};
 
-use crate::msg::{self, Cancel, ControlCall, ControlRequest, JobDesc, Members, Part, Task, Wanted};
+use crate::msg::{self, Cancel, ControlCall, ControlRequest, Members, Part, Task, Wanted};
 use crate::ranges::Ranges;
+use crate::root::Root;
 use crate::root::answer::Answer;
-use crate::root::operations::{Asked, Asker};
+use crate::root::asked::Asked;
+use crate::root::jobs::Jobs;
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Asker;
 use crate::root::targets::Targets;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 /// A request that is being carried out.
 #[derive(Debug)]
@@ -28,21 +32,34 @@ pub(super) struct Controlling {
     pub(super) targets: Targets,
 }
 
-impl Controlling {
-    /// Daemons have done their part, except those that were lost.
-    pub(super) fn done<'a>(
-        &mut self,
-        task: u32,
-        missing: &Ranges,
-        part: Part,
-        desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
-    ) {
+impl Kind for Controlling {
+    fn name(&self) -> &'static str {
+        "job control"
+    }
+
+    fn most(&self) -> usize {
+        MOST_OPEN
+    }
+
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.targets.concern(nspace)
+    }
+
+    fn failure(&self, status: Status) -> HostReply {
+        HostReply::Infos(status, self.targets.told(status))
+    }
+
+    fn targets(&self) -> Option<&Targets> {
+        Some(&self.targets)
+    }
+
+    fn task_done(&mut self, task: u32, missing: &Ranges, part: Part, jobs: &Jobs) {
         let Some(target) = self.targets.iter_mut().find(|target| target.task == task) else { return };
         if let Part::Results(results) = part {
             target.take(&results);
         }
-        if let Some(desc) = desc_of(&target.nspace).filter(|_| !missing.is_empty()) {
-            let lost = target.open.iter().filter(|rank| missing.contains(desc.places.node.get(*rank)));
+        if let Some(job) = jobs.get(&target.nspace).filter(|_| !missing.is_empty()) {
+            let lost = target.open.iter().filter(|rank| missing.contains(job.desc.places.node.get(*rank)));
             let lost: Ranges = lost.collect();
             target.set(&lost, Status::ERR_LOST_CONNECTION);
         }
@@ -50,6 +67,24 @@ impl Controlling {
         target.set(&rest, Status::ERR_NOT_FOUND);
     }
 
+    fn explain(&self, askers: &[Asker], _: &Jobs) -> Explained {
+        let id = askers.iter().find_map(|asker| asker.id.as_ref());
+        let id = id.map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default();
+        Explained {
+            subject: id + &named(&self.members),
+            missing: self.targets.missing(),
+            unblocked_by: "the daemons of the named processes doing what was asked for",
+            ..Explained::default()
+        }
+    }
+}
+
+/// The targets of a request, as ranges.
+pub(super) fn named(members: &[Members]) -> String {
+    members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks)).collect::<Vec<_>>().join(" ")
+}
+
+impl Controlling {
     /// These targets are gone: an action on them counts as done, a cleanup for them as failed. Returns the tasks with nothing
     /// left to do.
     fn without(&mut self, nspace: &Nspace, ranks: &Ranges) -> Vec<u32> {
@@ -63,11 +98,6 @@ impl Controlling {
             target.open.is_empty().then_some(target.task)
         });
         emptied.collect()
-    }
-
-    pub(super) fn subject(&self) -> String {
-        let members = self.members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks));
-        members.collect::<Vec<_>>().join(" ")
     }
 
     /// The status over all targets. As with kill(2), it is no failure if some of several had ended before. A request for
@@ -190,7 +220,7 @@ impl Root {
             Cancel::All => asker.by == *by,
             Cancel::Named(id) => asker.id.as_ref() == Some(id) && (asker.by == *by || is_tool),
         };
-        let is_control = |asked: &Asked| asked.targets().is_some();
+        let is_control = |asked: &Asked| asked.kind().targets().is_some();
         let found = self.dismiss(cx, is_control, is_meant, Status::ERR_JOB_CANCELED);
         if found || *cancel == Cancel::All { Status::SUCCESS } else { Status::ERR_NOT_FOUND }
     }
@@ -278,3 +308,6 @@ impl Root {
 
 /// The most completed cleanup requests that are remembered.
 const MOST_ENTERED: usize = 1024;
+
+/// Requests of one kind that may be open at one time.
+pub(super) const MOST_OPEN: usize = 1 << 10;

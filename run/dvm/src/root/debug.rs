@@ -17,10 +17,14 @@ use phalanx_wire::{App, Info, InfoList, Kval, Nspace, ProcId, Value};
 use crate::id::NodeId;
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
+use crate::root::Root;
+use crate::root::asked::Asked;
 use crate::root::event::LATEST;
+use crate::root::jobs::Jobs;
 use crate::root::journal::What;
-use crate::root::operations::Asked;
-use crate::root::{Cx, ENOUGH, Root};
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Asker;
+use crate::root::turn::{Cx, ENOUGH};
 
 /// The stops, in the order in which a process comes to them.
 pub(crate) const ATTRIBUTES: &[&str] = &[Place::Init.key(), Place::Program.key()];
@@ -115,23 +119,33 @@ impl Stop {
     fn is_over(&self) -> bool {
         self.missing.is_empty() && self.held.is_empty()
     }
+}
 
-    pub(super) fn subject(&self) -> String {
-        let Stop { nspace, place, held, .. } = self;
-        match held.is_empty() {
-            true => format!("{nspace} {}", place.in_words()),
-            false => format!("{nspace}:{held} {}", place.in_words()),
-        }
+impl Kind for Stop {
+    fn name(&self) -> &'static str {
+        "stop for a debugger"
     }
 
-    pub(super) fn missing(&self) -> Vec<ProcId> {
-        self.missing.iter().take(ENOUGH).map(|rank| ProcId::new(&self.nspace, Rank(rank))).collect()
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.nspace == *nspace
     }
 
-    pub(super) fn unblocked_by(&self) -> &'static str {
-        match self.missing.is_empty() {
-            true => "the debugger letting them go (PMIX_DEBUGGER_RELEASE)",
-            false => "the named processes coming to where they are to stop",
+    fn is_of_askers(&self) -> bool {
+        false
+    }
+
+    fn explain(&self, _: &[Asker], jobs: &Jobs) -> Explained {
+        let Stop { nspace, place, held, missing, .. } = self;
+        let held = if held.is_empty() { String::new() } else { format!(":{held}") };
+        let parent = jobs.get(nspace).and_then(|job| job.desc.parent.clone());
+        Explained {
+            subject: format!("{nspace}{held} {}", place.in_words()),
+            waiting: Some(parent.into_iter().collect()),
+            missing: missing.iter().take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect(),
+            unblocked_by: match missing.is_empty() {
+                true => "the debugger letting them go (PMIX_DEBUGGER_RELEASE)",
+                false => "the named processes coming to where they are to stop",
+            },
         }
     }
 }

@@ -7,7 +7,8 @@ use phalanx_wire::{InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::job::{JobEnd, JobRequest, JobVerdict};
-use crate::root::{Cx, Root};
+use crate::root::Root;
+use crate::root::turn::Cx;
 use crate::signals::SIGHUP;
 
 /// Where a job comes from.

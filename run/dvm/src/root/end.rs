@@ -14,10 +14,12 @@ use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, ProcEnd, Reached};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::Root;
+use crate::root::asked::Asked;
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
-use crate::root::operations::{Asked, Asker};
-use crate::root::{Cx, Root};
+use crate::root::operations::Asker;
+use crate::root::turn::Cx;
 use crate::signals::{SIGKILL, SIGTERM};
 
 impl RootJob {

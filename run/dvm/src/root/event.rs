@@ -16,9 +16,10 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 use crate::id::NodeId;
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
+use crate::root::Root;
 use crate::root::journal::Moment;
 use crate::root::lifecycle;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 /// Attributes of a notification that are evaluated here.
 pub(crate) const ATTRIBUTES: &[&str] = &[keys::EVENT_CUSTOM_RANGE];

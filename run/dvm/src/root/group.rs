@@ -14,10 +14,14 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Agreed, Collective, Down, Members, OpId, Outcome, each, procs as procs_in};
 use crate::ranges::Ranges;
+use crate::root::Root;
 use crate::root::answer::Answer;
+use crate::root::asked::Asked;
 use crate::root::collective::Meeting;
-use crate::root::operations::{Asked, Asker, Operation};
-use crate::root::{Cx, Root};
+use crate::root::jobs::Jobs;
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::{Asker, Operation};
+use crate::root::turn::{Cx, ENOUGH};
 
 pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::GROUP_ADD_MEMBERS,
@@ -299,6 +303,40 @@ impl Root {
     }
 }
 
+impl Kind for Assembly {
+    fn name(&self) -> &'static str {
+        "group construct"
+    }
+
+    fn most(&self) -> usize {
+        1 << 12
+    }
+
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.members.iter().chain(self.came.keys()).any(|proc| proc.nspace == *nspace)
+    }
+
+    fn is_of_askers(&self) -> bool {
+        false
+    }
+
+    fn failure(&self, status: Status) -> HostReply {
+        HostReply::Group(Err(status))
+    }
+
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+        Explained {
+            subject: self.name.clone(),
+            waiting: Some(self.arrived().take(ENOUGH).cloned().collect()),
+            missing: self.missing().take(ENOUGH).cloned().collect(),
+            unblocked_by: match self.has_all_leaders() {
+                true => "the arrival of those who are missing",
+                false => "the arrival of all leaders of the group, and of those whom they bring",
+            },
+        }
+    }
+}
+
 impl Assembly {
     fn add(&mut self, members: BTreeSet<ProcId>, info: &[Info]) {
         self.members.extend(members);
@@ -315,23 +353,12 @@ impl Assembly {
     }
 
     /// The processes that were named and have not arrived.
-    pub(super) fn missing(&self) -> impl Iterator<Item = &ProcId> {
+    fn missing(&self) -> impl Iterator<Item = &ProcId> {
         let met = |member: &ProcId| self.met.as_ref().is_some_and(|met| met.procs.contains(member));
         self.members.iter().filter(move |member| !self.came.contains_key(*member) && !met(member))
     }
 
-    pub(super) fn unblocked_by(&self) -> &'static str {
-        match self.has_all_leaders() {
-            true => "the arrival of those who are missing",
-            false => "the arrival of all leaders of the group, and of those whom they bring",
-        }
-    }
-
-    pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
-        self.members.iter().chain(self.came.keys()).any(|proc| proc.nspace == *nspace)
-    }
-
-    pub(super) fn arrived(&self) -> impl Iterator<Item = &ProcId> {
+    fn arrived(&self) -> impl Iterator<Item = &ProcId> {
         self.came.keys().chain(self.met.iter().flat_map(|met| &met.procs))
     }
 }

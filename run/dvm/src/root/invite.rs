@@ -12,8 +12,9 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
 
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
+use crate::root::Root;
 use crate::root::event::announcement;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 #[derive(Debug, Default)]
 pub(super) struct Invitations(BTreeSet<Accepted>);

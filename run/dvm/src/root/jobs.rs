@@ -14,6 +14,7 @@ use crate::job::{JobRequest, JobVerdict};
 use crate::msg::{Control, Down, JobDesc, OpId, Part, Reached, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::Root;
 use crate::root::checkpoint::Abilities;
 use crate::root::debug;
 use crate::root::descent::{Descent, Separation};
@@ -23,7 +24,7 @@ use crate::root::lifecycle;
 use crate::root::spawn::writes_files;
 use crate::root::stdin::StdinFlow;
 use crate::root::timer::Timer;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 #[derive(Debug)]
 pub(super) struct RootJob {

@@ -4,22 +4,46 @@
 use phalanx_wire::Nspace;
 
 use crate::msg::{Part, Stuck, Subject, Task};
+use crate::ranges::Ranges;
+use crate::root::Root;
+use crate::root::asked::Asked;
+use crate::root::jobs::Jobs;
 use crate::root::journal::What;
-use crate::root::operations::Asked;
-use crate::root::{Cx, Root};
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Asker;
+use crate::root::turn::Cx;
 
 /// A look that daemons were asked to take. No request waits for it.
 #[derive(Debug)]
 pub(super) struct LastLook {
-    pub(super) nspace: Nspace,
+    nspace: Nspace,
     stuck: Vec<Stuck>,
 }
 
-impl LastLook {
-    /// Takes in what the daemons have seen, except those that were lost.
-    pub(super) fn told(&mut self, part: Part) {
+impl Kind for LastLook {
+    fn name(&self) -> &'static str {
+        "last look"
+    }
+
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.nspace == *nspace
+    }
+
+    fn is_of_askers(&self) -> bool {
+        false
+    }
+
+    fn task_done(&mut self, _: u32, _: &Ranges, part: Part, _: &Jobs) {
         if let Part::Found(found) = part {
             self.stuck = found.stuck;
+        }
+    }
+
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+        Explained {
+            subject: self.nspace.to_string(),
+            unblocked_by: "the daemons telling what they have seen",
+            ..Explained::default()
         }
     }
 }

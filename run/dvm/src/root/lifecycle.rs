@@ -15,10 +15,11 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 use crate::job::{JobEnd, Waited};
 use crate::msg::{ExitStatus, ProcEnd, ToldEnds, exit_code};
 use crate::ranges::Ranges;
+use crate::root::Root;
 use crate::root::event::{Interests, announcement};
 use crate::root::journal::{Entry, Journal, Moment, What};
 use crate::root::query::{about_tool, about_verdict, names};
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 /// The directives of a request about it.
 pub(crate) const ATTRIBUTES: &[&str] = &[

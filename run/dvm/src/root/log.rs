@@ -7,8 +7,9 @@ use phalanx_core::host::LogRequest;
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::{Info, InfoList, Value};
 
+use crate::root::Root;
 use crate::root::event::as_text;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 /// The channels that exist, and the directives that are carried out.
 pub(crate) const ATTRIBUTES: &[&str] =

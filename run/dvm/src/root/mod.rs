@@ -5,6 +5,7 @@
 //! descriptors. Its input is [`ToRoot`], its output [`FromRoot`].
 
 mod answer;
+mod asked;
 mod checkpoint;
 mod collective;
 mod control;
@@ -17,6 +18,7 @@ mod invite;
 mod iof;
 mod jobs;
 mod journal;
+mod kind;
 mod last_look;
 mod lifecycle;
 mod log;
@@ -38,6 +40,7 @@ mod survey;
 mod targets;
 mod timer;
 mod tool;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -54,7 +57,7 @@ use phalanx_wire::cmd::control::JobControl;
 use crate::config::NodeConfig;
 use crate::id::{Landing, NodeId};
 use crate::job::JobRequest;
-use crate::msg::{self, Control, Down, NodeReport, OpId, OutputPiece, Part, Up};
+use crate::msg::{self, Control, NodeReport, OpId, OutputPiece, Part, Up};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::timers::Timers;
@@ -75,6 +78,9 @@ use relations::Relations;
 use requests::Answered;
 use timer::Timer;
 use tool::Tools;
+use turn::Cx;
+
+pub(crate) use turn::FromRoot;
 
 /// The attributes that each function honours. The servers handle data collection of collectives and their timeouts.
 pub(crate) const FUNCTIONS: &[Honoured] = &[
@@ -217,48 +223,6 @@ pub(crate) enum ToRoot {
     /// Nothing of the job is left at this node.
     Forgotten(Nspace),
     Tick,
-}
-
-/// An action to take; actions are carried out in order.
-#[derive(Debug)]
-pub(crate) enum FromRoot {
-    Cast(Ranges, Down),
-    /// Wait for the parts of these daemons, even if none is left to create the operation by sending its part.
-    Await(OpId, Ranges),
-    Taken(Landing),
-    /// This output will be held for long: its link may be used for other output meanwhile.
-    Lend(Landing),
-    /// Report to the daemons what was taken, soon or at once.
-    TellTaken {
-        at_once: bool,
-    },
-    Report(Report),
-    StdinCredit {
-        nspace: Nspace,
-        bytes: usize,
-    },
-}
-
-/// One turn: the current time and the outbox.
-struct Cx<'a> {
-    now: Time,
-    out: &'a mut VecDeque<FromRoot>,
-}
-
-impl Cx<'_> {
-    /// Sends `body` to the daemons in `to`.
-    fn cast(&mut self, to: Ranges, body: Down) {
-        self.out.push_back(FromRoot::Cast(to, body));
-    }
-
-    /// Asks the overlay to complete an operation once the parts of all living daemons in `among` are here.
-    fn wait_for(&mut self, op: OpId, among: Ranges) {
-        self.out.push_back(FromRoot::Await(op, among));
-    }
-
-    fn report(&mut self, report: Report) {
-        self.out.push_back(FromRoot::Report(report));
-    }
 }
 
 impl Root {
@@ -471,9 +435,6 @@ impl Root {
         tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
     }
 }
-
-/// How many processes an explanation names: as many as a person reads.
-const ENOUGH: usize = 100;
 
 #[cfg(test)]
 mod tests;

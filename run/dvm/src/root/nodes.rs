@@ -10,8 +10,9 @@ use std::sync::Arc;
 use phalanx_core::{Time, Waiting};
 use phalanx_topo::Topology;
 
+use super::Root;
 use super::timer::Timer;
-use super::{Cx, Root};
+use super::turn::Cx;
 use phalanx_spec::Status;
 
 use crate::id::NodeId;

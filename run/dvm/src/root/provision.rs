@@ -4,25 +4,50 @@ use std::time::Duration;
 
 use phalanx_core::HostReply;
 use phalanx_spec::{Status, keys};
-use phalanx_wire::{Info, Text};
+use phalanx_wire::{Info, Nspace, Text};
 
 use crate::id::NodeId;
 use crate::msg::{Part, Provision, Results, Task};
 use crate::ranges::Ranges;
-use crate::root::operations::{Asked, Asker};
-use crate::root::{Cx, Root};
+use crate::root::Root;
+use crate::root::asked::Asked;
+use crate::root::control::MOST_OPEN;
+use crate::root::jobs::Jobs;
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Asker;
+use crate::root::turn::Cx;
 
 /// A run of the site's program.
 #[derive(Debug)]
 pub(super) struct Provisioning {
-    pub(super) nodes: Text,
+    nodes: Text,
     results: Results,
 }
 
-impl Provisioning {
-    pub(super) fn done(&mut self, part: Part) {
+impl Kind for Provisioning {
+    fn name(&self) -> &'static str {
+        "provision"
+    }
+
+    fn most(&self) -> usize {
+        MOST_OPEN
+    }
+
+    fn concerns(&self, _: &Nspace) -> bool {
+        false
+    }
+
+    fn task_done(&mut self, _: u32, _: &Ranges, part: Part, _: &Jobs) {
         if let Part::Results(results) = part {
             self.results = results;
+        }
+    }
+
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+        Explained {
+            subject: self.nodes.to_string_lossy(),
+            unblocked_by: "the site's program that provisions nodes",
+            ..Explained::default()
         }
     }
 }

@@ -14,9 +14,13 @@ use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::msg::procs;
+use crate::root::Root;
 use crate::root::answer::Answer;
-use crate::root::operations::{Asked, Asker};
-use crate::root::{Cx, Root};
+use crate::root::asked::Asked;
+use crate::root::jobs::Jobs;
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Asker;
+use crate::root::turn::Cx;
 
 pub(crate) const PUBLISH_ATTRIBUTES: &[&str] =
     &[keys::RANGE, keys::PERSISTENCE, keys::EVENT_CUSTOM_RANGE, keys::ACCESS_USERIDS];
@@ -77,9 +81,31 @@ impl Lookup {
             wanted,
         }
     }
+}
 
-    pub(super) fn subject(&self) -> String {
-        self.keys.iter().map(Key::as_str).collect::<Vec<_>>().join(" ")
+impl Kind for Lookup {
+    fn name(&self) -> &'static str {
+        "lookup"
+    }
+
+    fn most(&self) -> usize {
+        1 << 16
+    }
+
+    fn concerns(&self, _: &Nspace) -> bool {
+        false
+    }
+
+    fn failure(&self, status: Status) -> HostReply {
+        HostReply::Lookup(Err(status))
+    }
+
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+        Explained {
+            subject: self.keys.iter().map(Key::as_str).collect::<Vec<_>>().join(" "),
+            unblocked_by: "somebody publishing the keys",
+            ..Explained::default()
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use phalanx_core::{HostReply, Time};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, Text, Value};
 
+use crate::root::Root;
 use crate::root::operations::Asker;
 use crate::root::query::names;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 /// The last requests that were answered, the oldest first.
 #[derive(Debug, Default)]
@@ -71,7 +72,7 @@ impl Root {
             })
             .collect();
         for operation in self.operations.iter() {
-            let Some(targets) = operation.asked.targets() else { continue };
+            let Some(targets) = operation.asked.kind().targets() else { continue };
             let named = operation.askers.iter().filter_map(|asker| Some((asker.id.as_ref()?, &asker.by)));
             for (id, by) in named.filter(|(id, _)| is_wanted(id)) {
                 let head = about((id, by), "under way", now.since(operation.since()));

@@ -11,16 +11,22 @@
 
 use std::time::Duration;
 
+use phalanx_core::HostReply;
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::job::JobVerdict;
-use crate::msg::{Down, FailurePolicy, JobDesc, Members, Part, ProcEnd, Results, Task};
+use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Results, Task};
 use crate::ranges::Ranges;
+use crate::root::Root;
+use crate::root::asked::Asked;
+use crate::root::control::{MOST_OPEN, named};
+use crate::root::jobs::Jobs;
 use crate::root::journal::What;
-use crate::root::operations::{Asked, Asker};
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Asker;
 use crate::root::targets::Targets;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 /// Ranks that are being started again.
 #[derive(Debug)]
@@ -44,15 +50,31 @@ impl Restarting {
         let mut members = self.members.iter().filter(|m| m.nspace == proc.nspace);
         self.are_cleared && members.any(|m| m.ranks.contains(proc.rank.0))
     }
+}
+
+impl Kind for Restarting {
+    fn name(&self) -> &'static str {
+        "restart"
+    }
+
+    fn most(&self) -> usize {
+        MOST_OPEN
+    }
+
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.targets.concern(nspace)
+    }
+
+    fn failure(&self, status: Status) -> HostReply {
+        HostReply::Infos(status, self.targets.told(status))
+    }
+
+    fn targets(&self) -> Option<&Targets> {
+        Some(&self.targets)
+    }
 
     /// The daemons of one job have done their part.
-    pub(super) fn done<'a>(
-        &mut self,
-        task: u32,
-        missing: &Ranges,
-        part: Part,
-        desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
-    ) {
+    fn task_done(&mut self, task: u32, missing: &Ranges, part: Part, jobs: &Jobs) {
         let Some(at) = self.tasks.iter().position(|(number, _)| *number == task) else { return };
         let (_, nspace) = self.tasks.swap_remove(at);
         let (results, pids) = match part {
@@ -66,23 +88,25 @@ impl Restarting {
         }
         let failed = results.iter().filter(|(status, _)| !status.is_success());
         failed.for_each(|(status, ranks)| self.targets.set(&nspace, ranks, status));
-        if let Some(desc) = desc_of(&nspace) {
+        if let Some(desc) = jobs.get(&nspace).map(|job| &job.desc) {
             let lost: Ranges =
                 desc.ranks().iter().filter(|rank| missing.contains(desc.places.node.get(*rank))).collect();
             self.targets.set(&nspace, &lost, Status::ERR_LOST_CONNECTION);
         }
     }
 
-    pub(super) fn subject(&self) -> String {
-        let members = self.members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks));
-        members.collect::<Vec<_>>().join(" ")
+    /// Ranks that are between two lives have to come to the next one.
+    fn outlives_askers(&self) -> bool {
+        true
     }
 
-    pub(super) fn unblocked_by(&self) -> &'static str {
-        match self.are_cleared {
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+        let unblocked_by = match self.are_cleared {
             true => "the start of the named processes",
             false => "the end of the named processes, which are to be started again",
-        }
+        };
+        let (subject, missing) = (named(&self.members), self.targets.missing());
+        Explained { subject, missing, unblocked_by, ..Explained::default() }
     }
 }
 

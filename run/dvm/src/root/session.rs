@@ -6,10 +6,11 @@ use phalanx_wire::cmd::session::SessionControl;
 use phalanx_wire::{Info, ProcId};
 
 use crate::msg::{Control, ControlRequest, Members};
+use crate::root::Root;
 use crate::root::answer::Answer;
 use crate::root::lifecycle::SESSION;
 use crate::root::operations::Asker;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 use crate::signals::SIGTERM;
 
 pub(crate) const ATTRIBUTES: &[&str] =

@@ -4,19 +4,23 @@ use phalanx_core::output::Style;
 use phalanx_core::support::{self, Honoured};
 use phalanx_core::{HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status, attribute, functions, keys};
-use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Value};
+use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Text, Value};
 
 use crate::job::{JobRequest, JobVerdict};
 use crate::msg::Down;
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Answer;
+use crate::root::asked::Asked;
+use crate::root::control::MOST_OPEN;
 use crate::root::iof::OUTPUTS;
-use crate::root::jobs::RootJob;
-use crate::root::operations::{Asked, Asker};
+use crate::root::jobs::{Jobs, RootJob};
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::{Asker, Operation};
 use crate::root::placing::Premises;
 use crate::root::query::names;
-use crate::root::{Cx, ENOUGH, Root, debug};
+use crate::root::turn::{Cx, ENOUGH};
+use crate::root::{Root, debug};
 use crate::spawn::is_of_app;
 
 /// Facts that servers and libraries add about the spawner and the programs. They request nothing.
@@ -44,6 +48,60 @@ pub(super) struct Unfit {
 #[derive(Debug)]
 pub(super) struct Spawning {
     pub(super) nspace: Nspace,
+}
+
+/// A spawn that waits for the daemons to come up.
+#[derive(Debug)]
+pub(super) struct Postponed(Box<JobRequest>);
+
+impl Kind for Spawning {
+    fn name(&self) -> &'static str {
+        "spawn"
+    }
+
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.nspace == *nspace
+    }
+
+    fn failure(&self, status: Status) -> HostReply {
+        HostReply::Spawned(Err(status))
+    }
+
+    fn explain(&self, _: &[Asker], jobs: &Jobs) -> Explained {
+        Explained {
+            subject: self.nspace.to_string(),
+            missing: not_started(jobs, &self.nspace),
+            unblocked_by: "the start of the named processes",
+            ..Explained::default()
+        }
+    }
+}
+
+impl Kind for Postponed {
+    fn name(&self) -> &'static str {
+        "spawn"
+    }
+
+    fn most(&self) -> usize {
+        MOST_OPEN
+    }
+
+    fn concerns(&self, _: &Nspace) -> bool {
+        false
+    }
+
+    fn failure(&self, status: Status) -> HostReply {
+        HostReply::Spawned(Err(status))
+    }
+
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+        let programs = self.0.apps.iter().filter_map(|app| app.argv.first()).map(Text::to_string_lossy);
+        Explained {
+            subject: programs.collect::<Vec<_>>().join(" "),
+            unblocked_by: "the daemons of the DVM being up",
+            ..Explained::default()
+        }
+    }
 }
 
 impl Root {
@@ -78,7 +136,20 @@ impl Root {
         if let Some(error) = self.nodes.failure() {
             return self.refuse_spawn(cx, asker, &error);
         }
-        self.begin_operation(cx, Some(asker), until, Asked::Postponed(Box::new(job)));
+        self.begin_operation(cx, Some(asker), until, Asked::Postponed(Postponed(Box::new(job))));
+    }
+
+    /// Takes out the spawns that wait for the daemons to come up, the oldest first.
+    #[must_use = "somebody waits for the answers"]
+    fn take_postponed(&mut self) -> Vec<(Operation, Box<JobRequest>)> {
+        let numbers = self.operations.numbers(|one| matches!(one.asked, Asked::Postponed(_)));
+        let jobs = numbers.into_iter().filter_map(|number| {
+            let operation = self.end_operation(number)?;
+            let Asked::Postponed(Postponed(job)) = &operation.asked else { return None };
+            let job = job.clone();
+            Some((operation, job))
+        });
+        jobs.collect()
     }
 
     /// The daemons are up: launches the spawns that have waited for them, in the order of the requests.
@@ -169,13 +240,6 @@ impl Root {
         askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Spawned(result.clone())));
     }
 
-    /// The processes of a job not known to run; no more than a person reads.
-    pub(super) fn not_started(&self, nspace: &Nspace) -> Vec<ProcId> {
-        let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
-        let missing = (0..job.desc.size).filter(|rank| job.journal.pid(Rank(*rank)).is_none());
-        missing.take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
-    }
-
     /// Reports directives that are optional and not honoured.
     fn tell_ignored(&mut self, cx: &mut Cx<'_>, parent: &ProcId, job: &[Info]) {
         let Some(ignored) = job.find(names::IGNORED).and_then(Value::as_str) else { return };
@@ -261,6 +325,13 @@ impl Root {
         }
         Ok(request)
     }
+}
+
+/// The processes of a job that are not known to run, as many as a person reads.
+fn not_started(jobs: &Jobs, nspace: &Nspace) -> Vec<ProcId> {
+    let Some(job) = jobs.get(nspace) else { return Vec::new() };
+    let missing = (0..job.desc.size).filter(|rank| job.journal.pid(Rank(*rank)).is_none());
+    missing.take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
 }
 
 /// The key that a directive requires and nothing honours: its own, or one inside its value.

@@ -14,8 +14,9 @@ use phalanx_wire::{Blob, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Down, JobDesc, StdinTarget};
 use crate::ranges::Ranges;
+use crate::root::Root;
 use crate::root::answer::Answer;
-use crate::root::{Cx, FromRoot, Root};
+use crate::root::turn::{Cx, FromRoot};
 
 /// Attributes of a push that are honoured.
 pub(crate) const PUSH_ATTRIBUTES: &[&str] = &[keys::IOF_COMPLETE, keys::IOF_PUSH_STDIN];

@@ -12,8 +12,13 @@ use phalanx_wire::{Nspace, ProcId, Query};
 use crate::msg::{Found, Part, Subject, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
-use crate::root::operations::{Asked, Asker};
-use crate::root::{Cx, Root, query};
+use crate::root::asked::Asked;
+use crate::root::control::MOST_OPEN;
+use crate::root::jobs::Jobs;
+use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Asker;
+use crate::root::turn::Cx;
+use crate::root::{Root, query};
 
 /// A query that waits.
 #[derive(Debug)]
@@ -24,9 +29,20 @@ pub(super) struct Question {
     found: BTreeMap<Subject, Found>,
 }
 
-impl Question {
-    /// Every daemon has answered a task, except those that were lost.
-    pub(super) fn told(&mut self, task: u32, part: Part) {
+impl Kind for Question {
+    fn name(&self) -> &'static str {
+        "query"
+    }
+
+    fn most(&self) -> usize {
+        MOST_OPEN
+    }
+
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.awaited.values().any(|of| of.concerns(nspace))
+    }
+
+    fn task_done(&mut self, task: u32, _: &Ranges, part: Part, _: &Jobs) {
         let Some(subject) = self.awaited.remove(&task) else { return };
         let found = match part {
             Part::Found(found) => *found,
@@ -35,13 +51,13 @@ impl Question {
         self.found.insert(subject, found);
     }
 
-    pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
-        self.awaited.values().any(|of| of.concerns(nspace))
-    }
-
-    pub(super) fn subject(&self) -> String {
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
         let keys = self.queries.iter().flat_map(|query| &query.keys).map(|key| key.to_string_lossy());
-        keys.collect::<Vec<_>>().join(" ")
+        Explained {
+            subject: keys.collect::<Vec<_>>().join(" "),
+            unblocked_by: "the daemons telling what they know",
+            ..Explained::default()
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use phalanx_wire::{DataArray, Info, Nspace, ProcId};
 
 use crate::msg::{Members, Results, each};
 use crate::ranges::Ranges;
+use crate::root::Root;
 use crate::root::query::names;
-use crate::root::{ENOUGH, Root};
+use crate::root::turn::ENOUGH;
 
 /// All targets of one request.
 #[derive(Debug, Default)]

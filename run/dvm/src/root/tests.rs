@@ -20,7 +20,7 @@ use crate::hosts::Slots;
 use crate::job::{AppSpec, JobVerdict};
 use crate::map::Policy;
 use crate::msg::{
-    EndGroup, Ends, ExitStatus, FailurePolicy, OpId, ProcEnd, Results, SpawnFailure, SpawnStep, Task,
+    Down, EndGroup, Ends, ExitStatus, FailurePolicy, OpId, ProcEnd, Results, SpawnFailure, SpawnStep, Task,
 };
 use crate::report::Placed;
 

@@ -12,9 +12,10 @@ use phalanx_wire::{InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::job::{JobVerdict, ToolProcess};
+use crate::root::Root;
 use crate::root::answer::Answer;
-use crate::root::operations::Asked;
-use crate::root::{Cx, Root};
+use crate::root::asked::Asked;
+use crate::root::turn::Cx;
 use crate::signals::SIGHUP;
 
 #[derive(Debug, Default)]

@@ -12,7 +12,8 @@ use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
 
 use crate::effect::Effect;
-use crate::local::{Cx, Local};
+use crate::local::Local;
+use crate::local::turn::Cx;
 use crate::msg::{LEAST_CHARGE, OutputPiece, charge};
 
 pub(in crate::local) use pull::Delivering;

@@ -10,8 +10,9 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Info, Nspace, Value};
 
+use crate::local::Local;
 use crate::local::calls::Call;
-use crate::local::{Cx, Local};
+use crate::local::turn::Cx;
 use crate::msg::{Forward, TapName, Up};
 
 /// Output that our server has been given and has not passed on, by reader.

@@ -11,8 +11,9 @@ use phalanx_wire::ProcId;
 use crate::id::NodeId;
 use crate::msg::TapName;
 use crate::report::Report;
+use crate::root::Root;
 use crate::root::iof::readers::{Tap, TapPiece};
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 impl Root {
     /// Every reader of this channel of the process gets it. If no reader has the stream redirected, the user of the DVM gets

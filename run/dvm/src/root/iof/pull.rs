@@ -11,10 +11,11 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::msg::TapName;
+use crate::root::Root;
 use crate::root::answer::Answer;
 use crate::root::iof::cache::Backlog;
 use crate::root::iof::readers::Tap;
-use crate::root::{Cx, Root};
+use crate::root::turn::Cx;
 
 /// Attributes of a pull that are honoured, here or by our server.
 pub(crate) const PULL_ATTRIBUTES: &[&str] =

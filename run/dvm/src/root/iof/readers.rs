@@ -16,12 +16,13 @@ use crate::id::{Landing, NodeId};
 use crate::msg::{Down, Forward, JobDesc, OutputPiece, TapName, charge};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::Root;
 use crate::root::answer::Answer;
 use crate::root::iof::past::Unread;
 use crate::root::iof::pull::OUTPUTS;
 use crate::root::iof::retained::Retained;
 use crate::root::timer::Timer;
-use crate::root::{Cx, FromRoot, Root};
+use crate::root::turn::{Cx, FromRoot};
 
 #[derive(Debug, Default)]
 pub(in crate::root) struct Readers {

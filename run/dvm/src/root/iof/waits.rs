@@ -7,7 +7,8 @@ use phalanx_wire::ProcId;
 
 use super::readers::Held;
 use crate::msg::TapName;
-use crate::root::{ENOUGH, Root};
+use crate::root::Root;
+use crate::root::turn::ENOUGH;
 
 impl Root {
     pub(in crate::root) fn explain_readers(&self) -> Vec<Waiting> {

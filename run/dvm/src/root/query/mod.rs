@@ -22,7 +22,8 @@ pub(in crate::root) use job::{about_tool, about_verdict};
 
 use crate::msg::{Found, Subject};
 use crate::root::answer::Answer;
-use crate::root::{Cx, Root, debug};
+use crate::root::turn::Cx;
+use crate::root::{Root, debug};
 
 /// The keys that are answered.
 pub(crate) const KEYS: &[&str] = &[

@@ -1,0 +1,66 @@
+//! What differs between the kinds of operations. Each kind is in the file of its verb; the table of operations knows none of them by name.
+
+use std::fmt::Debug;
+
+use phalanx_core::HostReply;
+use phalanx_spec::Status;
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::msg::Part;
+use crate::ranges::Ranges;
+use crate::root::jobs::Jobs;
+use crate::root::operations::Asker;
+use crate::root::targets::Targets;
+
+pub(super) trait Kind: Debug {
+    /// As `px why` calls it. The bound [`most`](Kind::most) is for all kinds of one name together.
+    fn name(&self) -> &'static str;
+
+    /// Operations that may be open at one time; by default no bound, for kinds of which each job has a few.
+    fn most(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Whether the operation is about this job.
+    fn concerns(&self, nspace: &Nspace) -> bool;
+
+    /// Whether each asker waits for an answer of its own. A group is formed for all members together, and some operations have no asker.
+    fn is_of_askers(&self) -> bool {
+        true
+    }
+
+    /// The answer to an asker for whom the operation ends early, or has failed.
+    fn failure(&self, status: Status) -> HostReply {
+        HostReply::Done(status)
+    }
+
+    /// The targets, for job control.
+    fn targets(&self) -> Option<&Targets> {
+        None
+    }
+
+    /// The daemons have finished a task; those in `missing` were lost before they had.
+    fn task_done(&mut self, _task: u32, _missing: &Ranges, _part: Part, _jobs: &Jobs) {}
+
+    /// Whether the operation is complete. `is_idle`: the daemons have finished all tasks.
+    fn is_done(&self, is_idle: bool) -> bool {
+        is_idle
+    }
+
+    /// Whether the operation goes on when its last asker has gone.
+    fn outlives_askers(&self) -> bool {
+        false
+    }
+
+    fn explain(&self, askers: &[Asker], jobs: &Jobs) -> Explained;
+}
+
+/// What `px why` says of an operation beside its name and times.
+#[derive(Debug, Default)]
+pub(super) struct Explained {
+    pub(super) subject: String,
+    /// The waiting processes, if they are not the askers.
+    pub(super) waiting: Option<Vec<ProcId>>,
+    pub(super) missing: Vec<ProcId>,
+    pub(super) unblocked_by: &'static str,
+}
