@@ -11,7 +11,7 @@ pub(crate) fn names(value: &Value, rank: Rank) -> bool {
     }
 }
 
-/// What one of them is told of it: never a list.
+/// The value for one of the ranks: never a list.
 pub(crate) fn as_told_to(value: &Value, rank: Rank) -> Option<Value> {
     let is_for_all = names(value, Rank::WILDCARD);
     match value {

@@ -340,7 +340,7 @@ impl Inviting<'_> {
     }
 }
 
-/// The host says that a leader will say nothing more. That is no news where its end was seen before.
+/// The host reports that a leader has failed. Returns whether that is news: the end of the leader may have been reported before.
 fn on_leader_failed(cx: &mut Cx<'_>, event: &Event, leaders: &[ProcId]) -> bool {
     let group = event.info.find(keys::GROUP_ID).and_then(Value::as_text);
     let waiting = cx.link.pending.take_joins(|id, leader| {

@@ -3,8 +3,8 @@
 //! A pull has two numbers: ours, which forwarded output carries, and the server's, by which it is ended. Output may arrive
 //! before the answer to the pull, and until its end is answered.
 //!
-//! A server of ours numbers what it forwards, and hears what the program has taken: in steps, or when the program has nothing
-//! more before it. What was not told it gives to somebody else when this process dies.
+//! A server of ours numbers the pieces that it forwards, and gets a report of what the program has taken: in steps, or when
+//! the program has no earlier piece left. If this process dies, the server gives unreported pieces to another reader.
 //!
 //! What the kernel has taken for a program, the program has not read yet: so it is the program's own reading that is reported.
 

@@ -1,7 +1,7 @@
-//! What ranks find of the places where they are to stop for a debugger: each only what concerns itself.
+//! The places where ranks are to stop for a debugger: each rank gets its own stops only.
 //!
-//! OpenPMIx's libraries before 6.1 stop in init if the key is among their job's data, whatever its value, and so do programs that
-//! follow its examples; those of 6.1 fail in init at a list. Whoever is not to stop finds nothing, and who is finds no list.
+//! OpenPMIx's libraries before 6.1 stop in init if the key is among the job's data, whatever its value, and so do programs that
+//! follow its examples; init of 6.1 fails if the value is a list. So a rank that is not to stop finds no stop, and no rank finds a list.
 
 use phalanx_spec::keys;
 use phalanx_wire::{Kval, ProcId};
@@ -15,7 +15,7 @@ pub(super) fn is_stop(key: &str) -> bool {
     STOPS.contains(&key)
 }
 
-/// The stops of a job for whoever asks: others than its ranks are told what the host has stated.
+/// The stops of a job as this process gets them; processes of other jobs get the host's statement.
 pub(super) fn stops_of(job: &Job, asker: Option<&ProcId>) -> Vec<Kval> {
     let stated = job.info().job.iter().filter(|kval| is_stop(kval.key.as_str()));
     match asker.filter(|asker| asker.nspace == job.info().nspace) {

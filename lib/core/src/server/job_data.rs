@@ -105,7 +105,7 @@ impl Describer {
         self.proc_values(job, rank).into_iter().filter(is_own).collect()
     }
 
-    /// All that is known of a job and its ranks, except where they are to stop for a debugger: that depends on who asks.
+    /// All data of a job and its ranks, except the stops for a debugger, which depend on the requesting rank.
     pub(super) fn job_data(&self, job: &Job) -> JobData {
         let told = |rank: Rank| {
             let all = self.proc_values(job, rank);

@@ -25,7 +25,7 @@ pub(super) struct Jobs {
 #[derive(Debug)]
 pub(super) struct Job {
     info: Box<JobInfo>,
-    /// When the host has first told of it.
+    /// When the host first registered it.
     since: Time,
     own_node: Option<JobNode>,
     /// The ranks on this node.

@@ -1,9 +1,9 @@
 //! The topology of this node as hwloc XML, so that ranks need not discover it themselves: discovery takes hwloc a hundred
 //! times as long as reading. There are two forms, for hwloc 2 and for programs that are linked with hwloc 1.
 //!
-//! Who is told without having asked: clients of OpenPMIx from 4.2.3 on. They load a topology in PMIx_Init, and look for the
-//! XML among their job data only. All others are told when they ask. MPI libraries do, for rank WILDCARD, with
-//! PMIX_IMMEDIATE: Open MPI first for `pmix.hwlocxml2`.
+//! Clients of OpenPMIx from 4.2.3 on get it without asking: they load a topology in PMIx_Init and look for the XML in their
+//! job data only. All others get it on request. MPI libraries ask for rank WILDCARD with PMIX_IMMEDIATE: Open MPI first for
+//! `pmix.hwlocxml2`.
 //!
 //! The daemon does not open hwloc for this: its plug-ins open displays and drivers. Our own reader's view is written as XML.
 

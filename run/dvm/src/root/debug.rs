@@ -38,7 +38,7 @@ pub(super) struct Stop {
     missing: Ranges,
     /// Ranks that wait at the stop.
     held: Ranges,
-    /// Those who will find, when they come, that they were let go, and when the last of them was.
+    /// Ranks that were released before they reached the stop, and the time of the latest release.
     freed: (Time, Ranges),
     is_reached: bool,
     /// The job's spawner was notified that all ranks have stopped.
@@ -86,12 +86,12 @@ impl Stop {
         }
     }
 
-    /// Somebody has come.
+    /// A rank has reached the stop.
     fn reach(&mut self, now: Time, rank: u32, at: Option<Info>) {
         let (since, freed) = &mut self.freed;
         let goes_on = freed.contains(rank) && now.since(*since) <= LATEST;
         freed.remove(rank);
-        // Whoever comes once more waits once more, and is to be found.
+        // A rank that comes again is held again.
         self.is_told &= self.missing.contains(rank);
         self.missing.remove(rank);
         if !goes_on {
@@ -101,7 +101,7 @@ impl Stop {
         self.at = at;
     }
 
-    /// Lets those go who are held. What is left of them.
+    /// Releases the held ranks.
     fn release(&mut self, ranks: &Ranges) -> Ranges {
         without(ranks, &take(&mut self.held, ranks))
     }
@@ -210,11 +210,11 @@ fn without(ranks: &Ranges, others: &Ranges) -> Ranges {
     left
 }
 
-/// What libraries say of where they wait.
+/// The breakpoint of a library that waits in init.
 const IN_INIT: &str = "pmix-init";
 
 impl Root {
-    /// The daemons know of the job. They are to tell of ranks that end, or finalize, without having come.
+    /// Asks the daemons, which know the job now, to report ranks that end or finalize before their stop.
     pub(super) fn begin_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, job: &[Info]) {
         let Some(size) = self.desc(nspace).map(|desc| desc.size) else { return };
         for place in Place::ALL {
@@ -291,7 +291,7 @@ impl Root {
             let mut ranks = if rank == Rank::WILDCARD { job.desc.ranks() } else { Ranges::single(rank.0) };
             self.change_stops(cx, &nspace, |stop| {
                 ranks = stop.release(&ranks);
-                // Servers keep it for those whom it names.
+                // Servers keep a release for the processes that it names.
                 if is_named {
                     ranks = stop.free(now, &ranks);
                 }

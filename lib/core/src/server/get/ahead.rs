@@ -1,9 +1,9 @@
 //! Read-ahead: a client that asks for one rank after the other gets the next ones before it asks.
 //!
 //! A process that meets all others, as every MPI process does, would ask once per rank: n² questions in a job of n. Clients
-//! keep whatever an answer holds, so one that asks in the order of ranks gets twice as many with each answer, and is
-//! through after a handful. Nothing is told ahead across any other request of that client: what changed before a fence
-//! that it took part in is told as it was after it.
+//! keep all that an answer holds, so one that asks in the order of ranks gets twice as many with each answer, and needs only
+//! a handful. Any other request of the client ends the sequence, so values read ahead never predate a fence that the client
+//! has taken part in since.
 //!
 //! A client of OpenPMIx without a shared store then asks 7 times for 63 peers.
 

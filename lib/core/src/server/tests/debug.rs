@@ -1,4 +1,4 @@
-//! Where ranks are to stop for a debugger: each is told of its own stops alone.
+//! Stops for a debugger: each rank gets its own stops only.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn ranks(ranks: &[u32]) -> Value {
     DataArray { of: DataType::PROC_RANK, items }.into()
 }
 
-/// What is told of each stop to each rank of a job of three.
+/// The stop that each rank of a job of three finds.
 fn told(stop: &Value) -> [Option<Value>; 3] {
     let mut world = World::new();
     let mut info = job("job", 1, 3);
@@ -32,7 +32,7 @@ fn told(stop: &Value) -> [Option<Value>; 3] {
             (found.next(), found.next())
         });
         assert_eq!(init, app);
-        // Libraries ask for what they were not told.
+        // Libraries ask for keys that are not in their job data.
         let asked: Reply = world.ask(conn, &get(&ProcId::all(&ns("job")), STOPS[0], Vec::new()));
         let found = asked.status.is_success().then(|| asked.data[0].values[0].value.clone());
         assert_eq!((found, None), init);

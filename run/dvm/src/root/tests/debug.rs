@@ -1,4 +1,4 @@
-//! Stops for debuggers: who is waited for, who is held, and what whoever has spawned the job is told.
+//! Stops for debuggers: the ranks that are missing or held, and the events for the spawner.
 
 use phalanx_core::Event;
 use phalanx_spec::Range;
@@ -35,7 +35,7 @@ impl Told {
         self.post(0, Up::Over { nspace: nspace.clone(), ranks: Ranges::single(rank) });
     }
 
-    /// How often the tool has been told since the last time.
+    /// Events for the tool since the last call.
     fn told_ready(&mut self) -> usize {
         let is_it = |body: &Down| matches!(body, Down::Event { event, .. } if event.code == Status::READY_FOR_DEBUG && event.range == Range::CUSTOM);
         let count = self.casts().into_iter().filter(|(_, body)| is_it(body)).count();
@@ -43,7 +43,7 @@ impl Told {
         count
     }
 
-    /// What is said of its stops.
+    /// The explanations of its stops.
     fn stops(&self) -> Vec<(String, usize)> {
         let stops = self.root.explain().into_iter().filter(|one| one.operation == "stop for a debugger");
         stops.map(|one| (one.subject, one.missing.len())).collect()
@@ -59,7 +59,7 @@ fn whoever_ends_before_its_stop_is_not_waited_for() {
     assert_eq!(told.told_ready(), 0);
     told.come(&nspace, 1);
     assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0-1 in init"), 0)]));
-    // Of those who end while they are held nobody says that they are.
+    // Ranks that end while they are held are not named any more.
     told.over(&nspace, 0);
     assert_eq!((told.told_ready(), told.stops()), (0, vec![(format!("{nspace}:1 in init"), 0)]));
     told.release(&ProcId::all(&nspace));
@@ -102,7 +102,7 @@ fn whoever_comes_once_more_is_named_and_told_of_once_more() {
     assert_eq!(told.told_ready(), 1);
     told.over(&nspace, 1);
     assert_eq!(told.stops(), []);
-    // Nobody has asked for it, and all the same it waits.
+    // The spawn did not request it, and yet the rank waits.
     told.come(&nspace, 0);
     assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0 in init"), 0)]));
 }
@@ -119,7 +119,7 @@ fn a_rank_that_is_let_go_early_does_not_wait_when_it_comes() {
     told.wait(121);
     told.come(&nspace, 2);
     assert_eq!(told.stops(), [(format!("{nspace}:0,2 in init"), 0)]);
-    // Those who wait, whoever they are.
+    // All ranks that wait.
     told.raise(Status::DEBUGGER_RELEASE, tool(), Range::GLOBAL, Vec::new());
     assert_eq!(told.stops(), []);
 }
