@@ -2,7 +2,8 @@
 //!
 //! The daemon writes lines, because a login shell may have written others before: who it is ([`greeting`]), and then where it
 //! can be reached. It reads the secret of the DVM as a line of its own, and then two messages, each after its length in
-//! four bytes: its [`Birth`], and the [`Meeting`]. Empty lines before and empty messages between say that the root is there.
+//! four bytes: its [`Birth`], and the [`Meeting`]. Empty lines before and empty messages between say that the root is there; a blank
+//! before, or a length that no message has, says that it will be silent until it says something again.
 
 use std::sync::Arc;
 
@@ -75,6 +76,14 @@ fn said<T: Encode>(what: &T) -> Vec<u8> {
 /// The longest [`Birth`] or [`Meeting`].
 pub const LONGEST: usize = 64 << 20;
 
+/// In place of the length of a message: the root is there.
+pub const ALIVE: [u8; 4] = [0; 4];
+/// The same: the root will be silent.
+pub const STANDS: [u8; 4] = [u8::MAX; 4];
+/// Before the secret, what says the one and the other.
+pub const ALIVE_EARLY: u8 = b'\n';
+pub const STANDS_EARLY: u8 = b' ';
+
 /// The first line of a daemon.
 pub fn greeting() -> String {
     format!("{GREETING}{PROTOCOL} {RELEASE}")
@@ -124,7 +133,7 @@ const GREETING: &str = "px-daemon ";
 const REACHED: &str = "px-daemon-at ";
 const FAILED: &str = "px-daemon-failed ";
 /// Counted up when what is said here changes.
-const PROTOCOL: &str = "2";
+const PROTOCOL: &str = "3";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 encoded!(struct Birth { dvm, size, radix, networks, lasts, limits, cradles });
