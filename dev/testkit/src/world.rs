@@ -483,6 +483,8 @@ impl<S: RankServer> World<S> {
             Effect::Report(Report::NotReady { .. }) if id != NodeId::ROOT => {}
             Effect::Report(report) => self.on_report(report),
             Effect::Stop => self.crash(id),
+            // Nobody stops a process of this world.
+            Effect::MayBeStopped => {}
             Effect::RegisterCleanup { nspace, path, what } => {
                 self.registered.insert((id, nspace, path), what);
             }

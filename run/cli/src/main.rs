@@ -16,6 +16,7 @@ mod outer;
 mod output;
 mod render;
 mod resolve;
+mod standstill;
 mod tool;
 
 use std::ffi::OsString;

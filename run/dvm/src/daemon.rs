@@ -196,7 +196,8 @@ impl Daemon {
                 let why = far.unwrap_or_else(|| "it was withdrawn before it could start".to_owned());
                 self.tell_root(now, ToRoot::Withdraw { why });
             }
-            Input::StandStill => self.overlay.stand_still(now),
+            Input::StandStill => self.stand_still(cx),
+            Input::StandNoLonger => self.stand_no_longer(now),
             Input::Control { nspace, action } => self.tell_root(now, ToRoot::Control { nspace, action }),
             Input::Shutdown if self.root.is_none() => self.stop(cx),
             Input::Shutdown => self.tell_root(now, ToRoot::Shutdown),
@@ -225,6 +226,23 @@ impl Daemon {
             // For our server.
             Input::Looked { .. } | Input::Tick => {}
         }
+    }
+
+    fn stand_still(&mut self, cx: &mut Cx<'_>) {
+        self.tell_root(cx.now, ToRoot::StandStill);
+        self.overlay.stand_still(cx.now);
+        match &mut self.starter {
+            Some(starter) => starter.stand_still(cx.now, &mut self.from_starter),
+            None => cx.effect(Effect::MayBeStopped),
+        }
+    }
+
+    fn stand_no_longer(&mut self, now: Time) {
+        self.overlay.go_on(now);
+        if let Some(starter) = &mut self.starter {
+            starter.stand_no_longer(now, &mut self.from_starter);
+        }
+        self.tell_root(now, ToRoot::StandNoLonger);
     }
 
     /// Handles inputs about the commands that start other daemons; returns all others.
@@ -259,6 +277,7 @@ impl Daemon {
             FromStarter::Failed { error } => self.tell_root(cx.now, ToRoot::BootFailed { error }),
             FromStarter::Progress { done, of } => cx.effect(Effect::Report(Report::Starting { done, of })),
             FromStarter::Note(text) => cx.effect(Effect::Report(Report::Note { nspace: None, text })),
+            FromStarter::Still => cx.effect(Effect::MayBeStopped),
             FromStarter::Over => cx.effect(Effect::Stop),
         }
     }

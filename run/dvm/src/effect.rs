@@ -62,6 +62,8 @@ pub enum Input<'a> {
     Withdraw,
     /// The user is about to stop this process, and will continue it later.
     StandStill,
+    /// It goes on, or was not stopped after all.
+    StandNoLonger,
     Control {
         nspace: Nspace,
         action: Control,
@@ -234,6 +236,8 @@ pub enum Effect {
         survey: Survey,
         pids: Vec<(u32, u32)>,
     },
+    /// After [`Input::StandStill`]: what was said until now is all that others need to hear before.
+    MayBeStopped,
     /// The DVM is over.
     Stop,
 }

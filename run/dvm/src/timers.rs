@@ -1,6 +1,7 @@
 //! Timers, sorted by time.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use phalanx_core::Time;
 
@@ -35,6 +36,12 @@ impl<T: Ord> Timers<T> {
 
     pub(crate) fn cancel(&mut self, concerned: impl Fn(&T) -> bool) {
         self.0.retain(|(_, timer)| !concerned(timer));
+    }
+
+    /// These come later by so much.
+    pub(crate) fn put_off(&mut self, by: Duration, concerned: impl Fn(&T) -> bool) {
+        let late: Vec<_> = self.0.extract_if(.., |(_, timer)| concerned(timer)).collect();
+        self.0.extend(late.into_iter().map(|(at, timer)| (at.after(by), timer)));
     }
 
     pub(crate) fn next(&self) -> Option<Time> {

@@ -19,7 +19,7 @@ use phalanx_shell::listen::Listener;
 use phalanx_shell::look::look_at;
 use phalanx_wire::{Nspace, ProcId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
 
 use crate::announce::Announcer;
@@ -88,6 +88,8 @@ pub(crate) struct Owner<D> {
     effects: VecDeque<Effect>,
     news: Happenings,
     stopping: bool,
+    /// Who wants to stop this process waits for this.
+    standing: Option<oneshot::Sender<()>>,
 
     session: Session,
     announcer: Announcer,
@@ -142,6 +144,7 @@ impl<D: Decide> Owner<D> {
             effects: VecDeque::new(),
             news: Happenings::default(),
             stopping: false,
+            standing: None,
             procs: Procs::new(spawner, streams_in, wakes.0.clone()),
             session,
             announcer,
@@ -321,6 +324,11 @@ impl<D: Decide> Owner<D> {
                 let measured = Box::new(usage::measure(&pids));
                 self.news.push(Input::Measured { survey, measured });
             }
+            Effect::MayBeStopped => {
+                if let Some(reply) = self.standing.take() {
+                    self.neighbours.tell_when_said(reply);
+                }
+            }
             Effect::Stop => self.stopping = true,
             effect @ (Effect::Connect { .. } | Effect::Link { .. } | Effect::Unlink { .. }) => {
                 self.neighbours.carry_out(effect, &mut self.news);
@@ -337,9 +345,12 @@ impl<D: Decide> Owner<D> {
             Request::Control { nspace, action } => self.input(Input::Control { nspace, action }),
             Request::Withdraw => self.input(Input::Withdraw),
             Request::StandStill { reply } => {
+                self.standing = Some(reply);
                 self.input(Input::StandStill);
-                self.settle();
-                self.neighbours.tell_when_said(reply);
+            }
+            Request::StandNoLonger => {
+                self.standing = None;
+                self.input(Input::StandNoLonger);
             }
             Request::Shutdown => self.input(Input::Shutdown),
             // The caller may be gone by now.

@@ -8,7 +8,9 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use phalanx_dvm::start::{self, Birth, Cradle, HEARD_OF, LONGEST, Meeting};
+use phalanx_dvm::start::{
+    self, ALIVE, ALIVE_EARLY, Birth, Cradle, HEARD_OF, LONGEST, Meeting, STANDS, STANDS_EARLY,
+};
 use phalanx_dvm::{NodeId, Rules, Tree};
 use phalanx_shell::reach::Reach;
 use phalanx_wire::Text;
@@ -51,6 +53,8 @@ enum Heard {
     Meeting(Meeting),
     /// A sign of life from the process that started us.
     Alive,
+    /// The root announces that it is silent until its next sign of life.
+    Stands,
     /// Standard input has ended or is malformed.
     End(String),
 }
@@ -63,7 +67,9 @@ impl Far {
         let mut heard = listen().context("cannot read standard input")?;
         let (secret, birth) = match hear(&mut heard, "who it is to be").await? {
             Heard::Birth(secret, birth) => (secret, birth),
-            Heard::Meeting(_) | Heard::Alive | Heard::End(_) => bail!("standard input makes no sense"),
+            Heard::Meeting(_) | Heard::Alive | Heard::Stands | Heard::End(_) => {
+                bail!("standard input makes no sense")
+            }
         };
         let Cradle { node, slots, max_slots } = cradle(&birth, place)?;
         let networks = birth.networks.iter().map(network).collect::<Result<Vec<_>>>()?;
@@ -108,7 +114,9 @@ impl Far {
 impl Lifeline {
     /// Waits until the process that started us is gone or wants this daemon to end.
     pub async fn cut(&mut self) {
-        while let Some(Heard::Birth(..) | Heard::Meeting(_) | Heard::Alive) = self.0.recv().await {}
+        while let Some(Heard::Birth(..) | Heard::Meeting(_) | Heard::Alive | Heard::Stands) =
+            self.0.recv().await
+        {}
     }
 }
 
@@ -123,9 +131,16 @@ fn say(line: &str) -> Result<()> {
 }
 
 async fn hear(heard: &mut mpsc::Receiver<Heard>, what: &str) -> Result<Heard> {
+    let mut stands = false;
     loop {
-        match tokio::time::timeout(HEARD_OF, heard.recv()).await {
-            Ok(Some(Heard::Alive)) => {}
+        let next = heard.recv();
+        let next = match stands {
+            true => Ok(next.await),
+            false => tokio::time::timeout(HEARD_OF, next).await,
+        };
+        stands = matches!(next, Ok(Some(Heard::Stands)));
+        match next {
+            Ok(Some(Heard::Alive | Heard::Stands)) => {}
             Ok(Some(Heard::End(why))) => bail!("cannot hear {what}: {why}"),
             Ok(Some(heard)) => return Ok(heard),
             Ok(None) => bail!("cannot hear {what}: nobody reads standard input"),
@@ -152,10 +167,10 @@ fn listen() -> io::Result<mpsc::Receiver<Heard>> {
 }
 
 fn read_all(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<()> {
-    let mut first = [b'\n'];
-    while first == [b'\n'] {
+    let mut first = [ALIVE_EARLY];
+    while let [ALIVE_EARLY | STANDS_EARLY] = first {
         input.read_exact(&mut first).context("standard input ended before a secret")?;
-        tell.blocking_send(Heard::Alive)?;
+        tell.blocking_send(if first == [STANDS_EARLY] { Heard::Stands } else { Heard::Alive })?;
     }
     let secret = Secret::read(first.as_slice().chain(&mut *input))?;
     let birth = Birth::from_bytes(&message(input, tell)?).map_err(anyhow::Error::msg)?;
@@ -168,10 +183,10 @@ fn read_all(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<()> {
 
 /// A message without its length prefix. Memory is taken as bytes arrive.
 fn message(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<Vec<u8>> {
-    let mut length = [0; 4];
-    while length == [0; 4] {
+    let mut length = ALIVE;
+    while let ALIVE | STANDS = length {
         input.read_exact(&mut length).context("standard input ended within a message")?;
-        tell.blocking_send(Heard::Alive)?;
+        tell.blocking_send(if length == STANDS { Heard::Stands } else { Heard::Alive })?;
     }
     let length = u32::from_be_bytes(length) as usize;
     if length > LONGEST {

@@ -55,12 +55,17 @@ impl Handle {
         self.send(Request::Control { nspace: nspace.clone(), action }).await
     }
 
-    /// Announces that this process is about to be stopped. Returns when all earlier requests were carried out and the other daemons were notified, so
-    /// that they expect our silence. A daemon that takes no data is not waited for.
-    pub async fn stand_still(&self) -> Result<(), Gone> {
+    /// Announces that this process is about to be stopped. The returned future completes when all earlier requests were carried out and the other
+    /// daemons were notified, so that they expect our silence. A daemon that takes no data is not waited for.
+    pub async fn stand_still(&self) -> Result<impl Future<Output = ()> + use<>, Gone> {
         let (reply, said) = oneshot::channel();
         self.send(Request::StandStill { reply }).await?;
-        said.await.map_err(|_| Gone)
+        Ok(async move { drop(said.await) })
+    }
+
+    /// It goes on, or is not to be stopped after all.
+    pub async fn stand_no_longer(&self) -> Result<(), Gone> {
+        self.send(Request::StandNoLonger).await
     }
 
     /// Ends all jobs, then the node. The reports end when that is done.
@@ -122,6 +127,7 @@ pub(crate) enum Request {
     Control { nspace: Nspace, action: Control },
     Withdraw,
     StandStill { reply: oneshot::Sender<()> },
+    StandNoLonger,
     Shutdown,
     Announce { reply: oneshot::Sender<Result<(), String>> },
     Explain { reply: oneshot::Sender<Explanation> },

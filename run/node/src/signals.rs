@@ -52,6 +52,7 @@ impl Signals {
     /// Takes over the delivery of these signals. Needs the runtime of [`crate::block_on`].
     pub fn new() -> io::Result<Signals> {
         startup::note_who_terminates();
+        startup::note_stops();
         let mut streams = Vec::new();
         for (number, event) in WATCHED {
             if number != libc::SIGHUP || !startup::is_ignored(number) {
@@ -61,7 +62,8 @@ impl Signals {
         Ok(Signals { streams, next: 0 })
     }
 
-    /// The next signal. Several of the same kind in quick succession may count as one.
+    /// The next signal. Several of the same kind in quick succession may count as one. Of [`SignalEvent::Suspend`] and
+    /// [`SignalEvent::Resume`] it is always the one that was sent last, perhaps twice.
     pub async fn next(&mut self) -> SignalEvent {
         std::future::poll_fn(|context| self.poll(context)).await
     }
@@ -73,16 +75,25 @@ impl Signals {
             let Some((event, stream)) = self.streams.get_mut(at) else { continue };
             if let Poll::Ready(Some(())) = stream.poll_recv(context) {
                 self.next = at + 1;
-                return Poll::Ready(*event);
+                return Poll::Ready(match event {
+                    SignalEvent::Suspend | SignalEvent::Resume if startup::is_to_stop() => {
+                        SignalEvent::Suspend
+                    }
+                    SignalEvent::Suspend => SignalEvent::Resume,
+                    event => *event,
+                });
             }
         }
         Poll::Pending
     }
 }
 
-/// Stops this process as SIGTSTP would have, after the job was notified. Returns when the process is continued.
+/// Stops this process as SIGTSTP would have, after the job was notified, unless it was continued since. Returns when the process is continued.
 pub fn stop_self() -> io::Result<()> {
-    kill_process(getpid(), Signal::STOP).map_err(io::Error::from)
+    match startup::is_to_stop() {
+        true => kill_process(getpid(), Signal::STOP).map_err(io::Error::from),
+        false => Ok(()),
+    }
 }
 
 const WATCHED: [(i32, SignalEvent); 11] = [

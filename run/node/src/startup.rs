@@ -6,7 +6,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
@@ -76,6 +76,31 @@ pub(crate) fn note_who_terminates() {
 /// The process that last sent us SIGTERM.
 pub fn terminated_by() -> Option<u32> {
     u32::try_from(TERMINATED_BY.load(Ordering::Acquire)).ok().filter(|pid| *pid > 0)
+}
+
+/// Makes [`is_to_stop`] known from now on. Must be called before other handlers of SIGTSTP and SIGCONT are installed: these call this one.
+pub(crate) fn note_stops() {
+    extern "C" fn note(signal: libc::c_int) {
+        TO_STOP.store(signal == libc::SIGTSTP, Ordering::Release);
+    }
+    for signal in [libc::SIGTSTP, libc::SIGCONT] {
+        if !matches!(disposition(signal), Some(libc::SIG_DFL | libc::SIG_IGN)) {
+            continue;
+        }
+        let handler: extern "C" fn(libc::c_int) = note;
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: all-zero bytes are a valid `sigaction`; the handler only writes a flag, so it may run at any time.
+        unsafe {
+            (*action.as_mut_ptr()).sa_sigaction = handler as libc::sighandler_t;
+            (*action.as_mut_ptr()).sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, action.as_ptr(), std::ptr::null_mut());
+        }
+    }
+}
+
+/// Whether SIGTSTP came after the last SIGCONT. Each takes back the other.
+pub(crate) fn is_to_stop() -> bool {
+    TO_STOP.load(Ordering::Acquire)
 }
 
 /// Whether a signal is ignored, and so should stay ignored.
@@ -191,6 +216,7 @@ fn raise_open_files() -> Option<Rlimit> {
 }
 
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
+static TO_STOP: AtomicBool = AtomicBool::new(false);
 const ENOUGH_FILES: u64 = 1 << 17;
 /// Bytes of unused memory that are kept.
 #[cfg(target_env = "gnu")]

@@ -25,6 +25,10 @@ use crate::resolve::{self, Here, Hosts, Serve};
 use crate::tool::choice::{self, Wanted};
 use crate::{background, tool};
 
+mod pauses;
+
+use pauses::Pauses;
+
 /// Runs until it is stopped.
 pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {
     if args.daemonize && !background::is_here() {
@@ -86,7 +90,9 @@ async fn serve(
         false => error.into(),
     })?;
     let handle = running.handle.clone();
-    if let Some(end) = until_ready(&mut running, &mut signals, &mut keepalive, args.json).await? {
+    let mut pauses = Pauses::of(&handle);
+    if let Some(end) = until_ready(&mut running, &mut signals, &mut pauses, &mut keepalive, args.json).await?
+    {
         running.finish().await?;
         return Ok(end);
     }
@@ -111,6 +117,7 @@ async fn serve(
                 if signal == SignalEvent::Hangup {
                     code = EXIT_SIGHUP;
                 }
+                pauses.on_signal(signal).await;
                 if signal.is_wish_to_end() {
                     let _ = handle.shutdown().await;
                 }
@@ -122,11 +129,15 @@ async fn serve(
             _ = output.flush(), if !output.is_empty() => {}
             report = running.reports.recv() => match report {
                 Some(report) => {
+                    pauses.on_report(&report).await;
                     if let Err(failure) = take(report, &mut output, args.json) {
                         say(&mut output, &hint::failure(&failure, args.json));
                     }
                 }
                 None => break,
+            },
+            stopped = pauses.stop() => if let Err(error) = stopped {
+                say(&mut output, &hint::note(&format!("cannot stop: {error}"), args.json));
             },
         }
     }
@@ -139,6 +150,7 @@ async fn serve(
 async fn until_ready(
     running: &mut Running,
     signals: &mut Signals,
+    pauses: &mut Pauses<'_>,
     keepalive: &mut Keepalive<'_>,
     as_json: bool,
 ) -> Result<Option<u8>, Failure> {
@@ -148,6 +160,7 @@ async fn until_ready(
         tokio::select! {
             biased;
             signal = signals.next() => {
+                pauses.on_signal(signal).await;
                 if signal.is_wish_to_end() {
                     end = Some(if signal == SignalEvent::Hangup { EXIT_SIGHUP } else { 0 });
                     let _ = running.handle.shutdown().await;
@@ -180,6 +193,9 @@ async fn until_ready(
                     | Report::Ended(_),
                 ) => {}
                 None => break,
+            },
+            stopped = pauses.stop() => if let Err(error) = stopped {
+                hint::say(&hint::note(&format!("cannot stop: {error}"), as_json));
             },
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Links {
     pub(super) lineage: Vec<(NodeId, Arc<str>)>,
     /// When the links are checked next, if there are any.
     next_beat: Option<Time>,
+    /// This daemon is about to say nothing, since when.
+    stands: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -38,7 +40,7 @@ struct Link {
 
 impl Links {
     pub(super) fn new(lineage: Vec<(NodeId, Arc<str>)>) -> Links {
-        Links { peers: BTreeMap::new(), lineage, next_beat: None }
+        Links { peers: BTreeMap::new(), lineage, next_beat: None, stands: None }
     }
 
     pub(super) fn is_up(&self, peer: NodeId) -> bool {
@@ -135,7 +137,18 @@ impl<C: Cargo> Overlay<C> {
     pub(super) fn send(&mut self, now: Time, to: NodeId, msg: Msg<C>) {
         if let Some(link) = self.links.peers.get_mut(&to).filter(|link| link.ready) {
             link.said = now;
+            let is_last = matches!(msg, Msg::StandStill);
             self.out.push_back(Out::Send { to, msg });
+            if !is_last {
+                self.say_standing(to);
+            }
+        }
+    }
+
+    /// Whatever is said is a sign of life, and may be the last for long.
+    fn say_standing(&mut self, to: NodeId) {
+        if self.links.stands.is_some() {
+            self.out.push_back(Out::Send { to, msg: Msg::StandStill });
         }
     }
 
@@ -174,6 +187,7 @@ impl<C: Cargo> Overlay<C> {
         lineage.extend(self.links.lineage.iter().cloned());
         let hello = Hello { version: VERSION, node: self.me, have: self.casts.have(), lineage };
         self.out.push_back(Out::Send { to, msg: Msg::Hello(hello) });
+        self.say_standing(to);
     }
 
     pub(super) fn mark_ready(&mut self, peer: NodeId) {
@@ -192,10 +206,30 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// Announces that this daemon will be silent for a while, so that it is not taken for lost.
+    /// Announces that this daemon will be silent for a while, so that it is not taken for lost. Deadlines of its own links are suspended, too.
     pub(crate) fn stand_still(&mut self, now: Time) {
+        if self.links.stands.is_none() {
+            self.links.stands = Some(now);
+            self.say_to_all(now, || Msg::StandStill);
+        }
+    }
+
+    fn say_to_all(&mut self, now: Time, msg: impl Fn() -> Msg<C>) {
         let peers: Vec<NodeId> = self.links.peers.keys().copied().collect();
-        peers.into_iter().for_each(|peer| self.send(now, peer, Msg::StandStill));
+        peers.into_iter().for_each(|peer| self.send(now, peer, msg()));
+    }
+
+    /// It is about to.
+    pub(super) fn stands(&self) -> bool {
+        self.links.stands.is_some()
+    }
+
+    /// What was to fall due meanwhile has as long as it had before.
+    pub(crate) fn go_on(&mut self, now: Time) {
+        if let Some(since) = self.links.stands.take() {
+            self.timers.put_off(now.since(since), |_| true);
+            self.say_to_all(now, || Msg::Heartbeat);
+        }
     }
 
     pub(super) fn beat(&mut self, now: Time) {

@@ -208,12 +208,14 @@ impl<C: Cargo> Overlay<C> {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.timers.next()
+        self.timers.next().filter(|_| !self.stands())
     }
 
     /// Handles due timers.
     pub(crate) fn tick(&mut self, now: Time) {
-        while let Some(timer) = self.timers.pop_due(now) {
+        while !self.stands()
+            && let Some(timer) = self.timers.pop_due(now)
+        {
             match timer {
                 Timer::Cards => self.send_cards(now),
                 Timer::Beat => self.beat(now),

@@ -441,9 +441,18 @@ fn a_daemon_that_announces_its_pause_is_not_lost_during_it() {
             }
         }
     };
+    // Whatever it still says before it stands.
+    world.at(NodeId::ROOT, |overlay, now| overlay.send_to(now, NodeId(1), 7));
+    world.deliver_all();
     wait_below(&mut world);
-    assert_eq!(world.links.len(), 4);
+    assert_eq!((world.links.len(), world.heard[1].sides.as_slice()), (4, [7].as_slice()));
+    // It wakes, and nothing has been read yet.
+    let due = |world: &World| world.daemons[0].as_ref().and_then(Overlay::deadline);
+    assert_eq!(due(&world), None);
     world.at(NodeId::ROOT, |overlay, now| overlay.tick(now));
+    world.at(NodeId::ROOT, |overlay, now| overlay.go_on(now));
+    world.at(NodeId::ROOT, |overlay, now| overlay.tick(now));
+    assert!(due(&world) > Some(world.now));
     world.deliver_all();
     assert_eq!((world.links.len(), world.lost.len()), (4, 0));
     // The next pause is not announced.

@@ -179,6 +179,10 @@ pub(crate) enum ToRoot {
         nspace: Nspace,
         action: Control,
     },
+    /// This process is about to be stopped.
+    StandStill,
+    /// It goes on, or was not stopped after all.
+    StandNoLonger,
     Shutdown,
     /// The user has taken `bytes` more of the output.
     OutputTaken {
@@ -256,7 +260,7 @@ impl Root {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.timers.next()
+        self.timers.next().filter(|_| !self.nodes.stands())
     }
 
     pub(crate) fn handle(&mut self, now: Time, input: ToRoot, out: &mut VecDeque<FromRoot>) {
@@ -269,6 +273,8 @@ impl Root {
             ToRoot::Submit { request, job } => self.on_submit(cx, request, job),
             ToRoot::Withdraw { why } => self.refuse_waiting(cx, &why),
             ToRoot::Control { nspace, action } => self.on_control(cx, &nspace, action),
+            ToRoot::StandStill => self.stand_still(cx),
+            ToRoot::StandNoLonger => self.stand_no_longer(cx),
             ToRoot::Shutdown => self.on_shutdown(cx, None),
             ToRoot::OutputTaken { bytes } => self.on_output_taken(cx, bytes),
             ToRoot::Stdin { nspace, data } => self.on_stdin(cx, &nspace, data),

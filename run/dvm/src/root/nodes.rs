@@ -36,6 +36,8 @@ pub(super) struct Nodes {
     /// The node that was asked for each kind of topology, and when.
     asked: BTreeMap<Arc<str>, (NodeId, Time)>,
     lost: BTreeSet<NodeId>,
+    /// This process is about to be stopped, since when.
+    stands: Option<Time>,
     /// Jobs that wait for the DVM, and since when.
     waiting: Vec<(Time, u64, Box<JobRequest>)>,
 }
@@ -53,6 +55,7 @@ impl Nodes {
             topologies: BTreeMap::from([(here.signature().into(), here.clone())]),
             asked: BTreeMap::new(),
             lost: BTreeSet::new(),
+            stands: None,
             waiting: Vec::new(),
         }
     }
@@ -64,6 +67,10 @@ impl Nodes {
 
     pub(super) fn are_up(&self) -> bool {
         self.are_up
+    }
+
+    pub(super) fn stands(&self) -> bool {
+        self.stands.is_some()
     }
 
     /// Whether the user has named this host for the DVM, and it has never come up.
@@ -205,7 +212,7 @@ impl Root {
     }
 
     fn try_boot(&mut self, cx: &mut Cx<'_>) {
-        if self.nodes.are_up || self.nodes.is_hopeless {
+        if self.nodes.are_up || self.nodes.is_hopeless || self.nodes.stands() {
             return;
         }
         let ask = self.nodes.next_to_ask(cx.now);
@@ -234,6 +241,18 @@ impl Root {
             cx.report(Report::Refused { request, error });
         } else {
             self.nodes.waiting.push((cx.now, request, job));
+        }
+    }
+
+    /// This process is about to be stopped. A DVM does not come up meanwhile, with jobs that nobody would see to, and nothing falls due.
+    pub(super) fn stand_still(&mut self, cx: &Cx<'_>) {
+        self.nodes.stands.get_or_insert(cx.now);
+    }
+
+    pub(super) fn stand_no_longer(&mut self, cx: &mut Cx<'_>) {
+        if let Some(since) = self.nodes.stands.take() {
+            self.timers.put_off(cx.now.since(since), |timer| *timer == Timer::Boot);
+            self.try_boot(cx);
         }
     }
 

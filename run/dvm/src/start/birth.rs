@@ -2,7 +2,8 @@
 //!
 //! The daemon writes lines, as a login shell may have written others before: its identity ([`greeting`]), and then its
 //! addresses. It reads the secret of the DVM as a line of its own, and then two messages, each preceded by its length in four
-//! bytes: its [`Birth`], and the [`Meeting`]. Empty lines before and empty messages between are signs of life of the root.
+//! bytes: its [`Birth`], and the [`Meeting`]. Empty lines before and empty messages between are signs of life of the root; a line with a
+//! blank before, or a length that no message has, announces that the root is silent until its next sign of life.
 
 use std::sync::Arc;
 
@@ -75,6 +76,14 @@ fn said<T: Encode>(what: &T) -> Vec<u8> {
 /// The longest [`Birth`] or [`Meeting`].
 pub const LONGEST: usize = 64 << 20;
 
+/// In place of the length of a message: the root is there.
+pub const ALIVE: [u8; 4] = [0; 4];
+/// The same: the root will be silent.
+pub const STANDS: [u8; 4] = [u8::MAX; 4];
+/// Before the secret, what says the one and the other.
+pub const ALIVE_EARLY: u8 = b'\n';
+pub const STANDS_EARLY: u8 = b' ';
+
 /// The first line of a daemon.
 pub fn greeting() -> String {
     format!("{GREETING}{PROTOCOL} {RELEASE}")
@@ -124,7 +133,7 @@ const GREETING: &str = "px-daemon ";
 const REACHED: &str = "px-daemon-at ";
 const FAILED: &str = "px-daemon-failed ";
 /// Incremented whenever this protocol changes.
-const PROTOCOL: &str = "2";
+const PROTOCOL: &str = "3";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 encoded!(struct Birth { dvm, size, radix, networks, lasts, limits, cradles });

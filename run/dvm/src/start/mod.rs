@@ -13,6 +13,7 @@ mod agent;
 mod birth;
 mod phase;
 mod srun;
+mod still;
 mod twins;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -33,9 +34,12 @@ use crate::timers::Timers;
 
 use agent::{AgentState, Running};
 use birth::Line;
-pub use birth::{Birth, Cradle, LONGEST, Meeting, failed, greeting, reached_at};
+pub use birth::{
+    ALIVE, ALIVE_EARLY, Birth, Cradle, LONGEST, Meeting, STANDS, STANDS_EARLY, failed, greeting, reached_at,
+};
 use phase::{HostState, Phase};
 use srun::Remark;
+use still::Still;
 use twins::Twins;
 
 /// All that a root needs to start the daemons of its fleet.
@@ -74,6 +78,8 @@ pub(crate) struct Starter {
     /// While the DVM ends: hosts with daemons that have gone.
     gone: BTreeSet<usize>,
     timers: Timers<Timer>,
+    /// This process is about to be stopped.
+    still: Option<Still>,
     booted: bool,
     /// The start has failed, and the reason is reported soon.
     failing: bool,
@@ -103,6 +109,8 @@ pub(crate) enum FromStarter {
         done: u32,
         of: u32,
     },
+    /// After [`Starter::stand_still`]: this process may be stopped.
+    Still,
     /// After [`Starter::stop`]: nothing runs any more.
     Over,
 }
@@ -144,6 +152,7 @@ impl Starter {
             cancelled: None,
             gone: BTreeSet::new(),
             timers: Timers::default(),
+            still: None,
             booted: false,
             failing: false,
             stopping: false,
@@ -163,7 +172,7 @@ impl Starter {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.timers.next()
+        self.still.as_ref().map_or_else(|| self.timers.next(), Still::deadline)
     }
 
     /// Nothing runs, and nothing is to be started.
@@ -176,7 +185,7 @@ impl Starter {
         self.tell_progress(out);
         self.go_on(now, out);
         if !self.hosts.is_empty() {
-            self.timers.set(now.after(ALIVE), Timer::Alive);
+            self.timers.set(now.after(EACH_ALIVE), Timer::Alive);
         }
     }
 
@@ -186,6 +195,7 @@ impl Starter {
         let mut early = (0..self.hosts.len()).filter(is_early).count();
         while early < MOST_AT_ONCE
             && !self.stopping
+            && self.still.is_none()
             && let Some(agent) = self.plan.fleet.agents.get(self.next)
         {
             let proc = ProcId::new(&self.plan.nspace, Rank(self.next as u32));
@@ -293,6 +303,7 @@ impl Starter {
         }
         self.enter(now, host, Phase::Up);
         self.tell_progress(out);
+        self.try_still(now, out);
         true
     }
 
@@ -369,7 +380,10 @@ impl Starter {
 
     /// Handles due timers.
     pub(crate) fn tick(&mut self, now: Time, out: &mut Out) {
-        while let Some(timer) = self.timers.pop_due(now) {
+        self.try_still(now, out);
+        while self.still.is_none()
+            && let Some(timer) = self.timers.pop_due(now)
+        {
             match timer {
                 Timer::Phase(host) => self.on_phase_due(now, host, out),
                 Timer::Exited(agent) => self.on_over(now, agent, out),
@@ -512,7 +526,11 @@ impl Starter {
     fn try_give_birth(&mut self, agent: usize, out: &mut Out) {
         let hosts = &self.plan.fleet.agents[agent].hosts;
         let any_in = |phase: Phase| hosts.iter().any(|host| self.hosts[*host].phase == phase);
-        if self.agents[agent].born || any_in(Phase::Starting) || !any_in(Phase::Settling) {
+        if self.still.is_some()
+            || self.agents[agent].born
+            || any_in(Phase::Starting)
+            || !any_in(Phase::Settling)
+        {
             return;
         }
         self.agents[agent].born = true;
@@ -539,7 +557,7 @@ impl Starter {
         let is_known = |(node, address): (usize, &Option<Arc<str>>)| {
             address.is_some() || node.checked_sub(1).is_some_and(|host| self.is_lost(host))
         };
-        if !self.inner.iter().enumerate().all(is_known) {
+        if self.still.is_some() || !self.inner.iter().enumerate().all(is_known) {
             return;
         }
         let known = self.inner.iter().enumerate();
@@ -566,13 +584,23 @@ impl Starter {
         if self.booted || self.stopping {
             return;
         }
-        for agent in 0..self.agents.len() {
-            let Running { state: AgentState::Running, met: false, born, .. } = self.agents[agent] else {
-                continue;
-            };
-            self.say(agent, if born { [0; 4].as_slice().into() } else { b"\n".as_slice().into() }, out);
+        self.say_to_waiting(ALIVE_EARLY, ALIVE, out);
+        self.timers.set(now.after(EACH_ALIVE), Timer::Alive);
+    }
+
+    /// To daemons that have not been told all yet, before the secret the one, after it the other.
+    fn say_to_waiting(&self, early: u8, word: [u8; 4], out: &mut Out) {
+        for (number, agent) in self.agents.iter().enumerate() {
+            match agent {
+                Running { state: AgentState::Running, met: false, born: false, .. } => {
+                    self.say(number, [early].as_slice().into(), out);
+                }
+                Running { state: AgentState::Running, met: false, born: true, .. } => {
+                    self.say(number, word.as_slice().into(), out);
+                }
+                _ => {}
+            }
         }
-        self.timers.set(now.after(ALIVE), Timer::Alive);
     }
 
     fn is_lost(&self, host: usize) -> bool {
@@ -729,7 +757,7 @@ impl fmt::Debug for StartPlan {
 }
 
 /// How often daemons that wait for instructions get a sign of life; without one they wait for [`HEARD_OF`] at most.
-const ALIVE: std::time::Duration = std::time::Duration::from_secs(1);
+const EACH_ALIVE: std::time::Duration = std::time::Duration::from_secs(1);
 /// A daemon without a link ends if it has received nothing for so long.
 pub const HEARD_OF: std::time::Duration = std::time::Duration::from_secs(10);
 /// The most hosts that are being started at the same time.

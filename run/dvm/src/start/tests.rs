@@ -150,15 +150,15 @@ fn one_command_may_start_many_daemons() {
 #[test]
 fn daemons_get_signs_of_life_until_they_know_everything() {
     let mut told = Told::new(&[1], false);
-    told.wait(ALIVE);
+    told.wait(EACH_ALIVE);
     assert_eq!(told.heard(0), b"\n");
     told.says(0, &greeting());
     told.heard(0);
-    told.wait(ALIVE);
+    told.wait(EACH_ALIVE);
     assert_eq!(told.heard(0), [0; 4]);
     told.says(0, &reached_at("10.0.0.2:7"));
     told.heard(0);
-    told.wait(ALIVE);
+    told.wait(EACH_ALIVE);
     assert_eq!(told.heard(0), []);
 }
 
@@ -167,7 +167,7 @@ fn an_abandoned_start_names_the_stage_of_each_host() {
     let mut told = Told::new(&[1, 1, 1], false);
     told.up(1);
     told.says(1, &greeting());
-    told.wait(ALIVE);
+    told.wait(EACH_ALIVE);
     told.starter.stop(told.now, &mut told.out);
     let note = told.out.iter().find_map(|out| match out {
         FromStarter::Note(text) => Some(text.as_str()),
@@ -378,4 +378,59 @@ fn agents_whose_daemons_have_gone_are_ended_soon() {
     told.starter.on_unlinked(told.now, NodeId(3));
     told.wait(AGENT_GRACE);
     assert_eq!(ended(&told), [0, 1]);
+}
+
+/// How often it was said that the process may be stopped, since the last time.
+fn stills(told: &mut Told) -> usize {
+    let before = told.out.len();
+    told.out.retain(|out| !matches!(out, FromStarter::Still));
+    before - told.out.len()
+}
+
+#[test]
+fn a_root_that_is_stopped_is_waited_for_and_gives_up_nobody() {
+    let hour = std::time::Duration::from_secs(3600);
+    let mut told = Told::new(&[1, 1, 1], false);
+    told.says(0, &greeting());
+    told.says(0, &reached_at("10.0.0.2:7"));
+    told.heard(0);
+    told.says(1, &greeting());
+    told.heard(1);
+    // The first has been told where the others are, and comes.
+    told.starter.stand_still(told.now, &mut told.out);
+    assert_eq!((told.heard(0), told.heard(1), told.heard(2)), (vec![], STANDS.to_vec(), vec![STANDS_EARLY]));
+    assert_eq!(stills(&mut told), 0);
+    told.up(1);
+    assert_eq!((stills(&mut told), told.starter.deadline()), (1, None));
+    // What is heard until it is stopped, and after, before anybody has said that it goes on.
+    told.says(2, &greeting());
+    told.wait(hour);
+    told.says(1, &reached_at("10.0.0.3:7"));
+    told.wait(hour);
+    assert_eq!((told.heard(1), told.heard(2), told.lost()), (vec![], vec![], vec![]));
+    told.starter.stand_no_longer(told.now, &mut told.out);
+    let (second, third) = (told.heard(1), told.heard(2));
+    assert_eq!(birth_of(third.strip_prefix(&[ALIVE_EARLY]).unwrap()).cradles[0].node, NodeId(3));
+    assert!(Meeting::from_bytes(&second.strip_prefix(&ALIVE).unwrap()[4..]).is_ok());
+    told.wait(std::time::Duration::from_secs(1));
+    assert_eq!((stills(&mut told), told.lost()), (0, vec![]));
+    // From now on it counts how long they take.
+    told.wait(hour);
+    assert_eq!(told.lost().len(), 2);
+}
+
+#[test]
+fn a_daemon_that_does_not_come_holds_up_a_stop_for_a_moment() {
+    let mut told = Told::new(&[1], false);
+    told.says(0, &greeting());
+    told.says(0, &reached_at("10.0.0.2:7"));
+    told.starter.stand_still(told.now, &mut told.out);
+    let due = told.starter.deadline().unwrap();
+    assert_eq!(stills(&mut told), 0);
+    told.wait(due.since(told.now));
+    assert_eq!(stills(&mut told), 1);
+    // Asked again, because there is more to be said before.
+    told.starter.stand_still(told.now, &mut told.out);
+    told.up(1);
+    assert_eq!(stills(&mut told), 1);
 }

@@ -423,7 +423,10 @@ const RUN_STATUS: &[Row] = &[
     ("1", "Something else went wrong; the message says what."),
 ];
 
-const DVM_SIGNALS: &[Row] = &[("SIGINT, SIGTERM, SIGHUP, SIGQUIT", "End all jobs, and then the DVM.")];
+const DVM_SIGNALS: &[Row] = &[
+    ("SIGINT, SIGTERM, SIGHUP, SIGQUIT", "End all jobs, and then the DVM."),
+    ("SIGTSTP, SIGCONT", "Suspend and resume the DVM, and with it the ranks of all jobs."),
+];
 
 const RUN_SIGNALS: &[Row] = &[
     (

@@ -1,12 +1,14 @@
 //! The runner of the job: a node in this process, or a server that px is a tool of. The user's side is the same for both.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_dvm::{Control, Report};
 use phalanx_node::{Handle, Reports};
 use phalanx_wire::Nspace;
 
 use crate::cmd::run::far::Far;
+use crate::standstill::MayStop;
 
 /// The runner of the job, and the actions on it.
 pub(crate) enum Runner {
@@ -44,12 +46,21 @@ impl Runner {
         }
     }
 
-    /// Waits until all requests were carried out; then this process may be stopped.
-    pub(crate) async fn stand_still(&self) {
+    /// Prepares this process for being stopped: it may be stopped when all requests were carried out. `named`: the job has a name, by
+    /// which its ranks were paused.
+    pub(crate) async fn stand_still(&self, named: bool) -> MayStop {
         match self {
-            Runner::Node(handle) => drop(handle.stand_still().await),
-            // Each request is answered before the next one.
-            Runner::Server(_) => {}
+            Runner::Node(handle) => MayStop::of(handle).await,
+            // Each request is answered before the next one. Ranks that start meanwhile do not pause.
+            Runner::Server(_) if named => MayStop::at_once(),
+            Runner::Server(_) => MayStop::after(NAMELESS),
+        }
+    }
+
+    /// This process goes on, or was not stopped after all.
+    pub(crate) async fn stand_no_longer(&self) {
+        if let Runner::Node(handle) = self {
+            let _ = handle.stand_no_longer().await;
         }
     }
 }
@@ -70,3 +81,6 @@ impl JobReports<'_> {
         }
     }
 }
+
+/// How long a job may take to get its name from a server before this process is stopped.
+const NAMELESS: Duration = Duration::from_secs(1);

@@ -28,6 +28,7 @@ use crate::outer;
 use crate::output::Output;
 use crate::render::{ending, hint, words};
 use crate::resolve::Run;
+use crate::standstill::Standstill;
 
 /// The user's side of one job.
 pub(crate) struct User<'a> {
@@ -47,6 +48,7 @@ pub(crate) struct User<'a> {
     ending: Option<Instant>,
     /// The action to apply as soon as the job has a name.
     postponed: Option<Control>,
+    standstill: Standstill,
     /// Notes of the runtime that were shown.
     noted: BTreeSet<String>,
     /// The exit code for the case that px cannot write any more.
@@ -93,6 +95,7 @@ impl<'a> User<'a> {
             asked_to_end: 0,
             ending: None,
             postponed: None,
+            standstill: Standstill::default(),
             noted: BTreeSet::new(),
             unwritable: None,
             trouble: false,
@@ -128,10 +131,12 @@ impl<'a> User<'a> {
                         if let Some(end) = self.on_report(report)? {
                             return Ok(end);
                         }
-                        if let (false, Some(action)) = (was_named, self.postponed.take()) {
-                            match action {
-                                Control::Suspend => self.suspend().await,
-                                action => self.control(action).await,
+                        if self.nspace.is_some() != was_named {
+                            if let Some(action) = self.postponed.take() {
+                                self.control(action).await;
+                            }
+                            if self.standstill.is_asked() {
+                                self.suspend().await;
                             }
                         }
                         if std::mem::take(&mut self.late_below) {
@@ -143,6 +148,8 @@ impl<'a> User<'a> {
                     }
                     None => return Err(Failure::new(reports.loss())),
                 },
+                // After what was told before: it may be that there is a job now, whose ranks are to pause.
+                () = self.standstill.may_stop() => self.stop().await,
                 () = sleep_until(impatient) => self.give_up_readers(self.patience()),
                 () = sleep_until(deadline) => {
                     let now = Instant::now();
@@ -330,22 +337,39 @@ impl<'a> User<'a> {
             }
             SignalEvent::Hangup => self.end_job(SIGHUP).await,
             SignalEvent::Quit => self.end_job(SIGQUIT).await,
-            // Before the job has a name its ranks cannot be stopped; both they and we are stopped as soon as it has.
-            SignalEvent::Suspend if self.nspace.is_none() => self.postponed = Some(Control::Suspend),
+            SignalEvent::Suspend if self.standstill.is_asked() => {}
             SignalEvent::Suspend => self.suspend().await,
-            SignalEvent::Resume => self.control(Control::Resume).await,
+            SignalEvent::Resume => {
+                self.go_on().await;
+                if self.nspace.is_some() {
+                    self.control(Control::Resume).await;
+                }
+            }
             SignalEvent::Forward(number) => self.control(Control::Signal(number)).await,
             SignalEvent::Resize => {}
         }
     }
 
-    /// Stops the ranks first, then ourselves.
+    /// Stops the ranks first, then this process. A job without a name has no ranks yet, and gets none meanwhile.
     async fn suspend(&mut self) {
-        self.control(Control::Suspend).await;
-        // Returns after the ranks have been stopped: requests are carried out in order.
-        self.runner.stand_still().await;
-        if let Err(error) = stop_self() {
+        let named = self.nspace.is_some();
+        if named {
+            self.control(Control::Suspend).await;
+        }
+        // Completes after the ranks have been stopped: requests are carried out in order.
+        self.standstill.ask(self.runner.stand_still(named).await);
+    }
+
+    async fn stop(&mut self) {
+        if let Err(error) = self.standstill.stop(stop_self) {
             self.note(&format!("cannot stop: {error}"));
+            self.go_on().await;
+        }
+    }
+
+    async fn go_on(&mut self) {
+        if self.standstill.go_on() {
+            self.runner.stand_no_longer().await;
         }
     }
 
@@ -444,6 +468,7 @@ impl<'a> User<'a> {
         end: Result<JobEnd, Failure>,
         signals: &mut Signals,
     ) -> Result<u8, Failure> {
+        self.go_on().await;
         self.status.clear(&mut self.output);
         self.output.finish();
         self.file_trouble();

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use phalanx_node::{SessionOptions, SignalEvent, Signals, StdinSource};
+use phalanx_node::{SessionOptions, SignalEvent, Signals, StdinSource, stop_self};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::Scenario;
@@ -17,6 +17,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("no_home_no_terminal", || works("unset HOME; exec setsid \"$PART\"")),
     ("children_ignored_by_the_parent", || works("trap '' CHLD; exec \"$PART\"")),
     ("signals_come_as_values", signals_come_as_values),
+    ("a_stop_and_what_takes_it_back_come_in_their_order", a_stop_and_what_takes_it_back_come_in_their_order),
     ("nohup_is_honoured", nohup_is_honoured),
     ("ranks_get_the_limits_back", ranks_get_the_limits_back),
 ];
@@ -94,6 +95,24 @@ fn signals_come_as_values() {
             kill_process(getpid(), signal).unwrap();
             assert_eq!(signals.next().await, event);
         }
+    });
+}
+
+fn a_stop_and_what_takes_it_back_come_in_their_order() {
+    with_node(Script::default(), async |_, _| {
+        let mut signals = Signals::new().unwrap();
+        let (stop, go_on) = ((Signal::TSTP, SignalEvent::Suspend), (Signal::CONT, SignalEvent::Resume));
+        for _ in 0..3 {
+            for (first, last) in [(stop, go_on), (go_on, stop)] {
+                kill_process(getpid(), first.0).unwrap();
+                kill_process(getpid(), last.0).unwrap();
+                assert_eq!(signals.next().await, last.1);
+            }
+        }
+        // It was told to go on: it must not stop, or nobody would wake this test.
+        kill_process(getpid(), Signal::TSTP).unwrap();
+        kill_process(getpid(), Signal::CONT).unwrap();
+        stop_self().unwrap();
     });
 }
 

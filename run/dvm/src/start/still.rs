@@ -1,0 +1,71 @@
+//! While daemons are being started, the root is to be stopped, by Ctrl-Z for example: nobody waits for it in vain meanwhile, and it
+//! gives up nobody whom it could not hear.
+//!
+//! Nothing new is begun. Daemons that have not been told all yet hear that the root will be silent; those that have been told where the
+//! others are get a moment to come, because they could not call a root that is stopped. Then [`FromStarter::Still`] is said, once for
+//! each [`Starter::stand_still`].
+
+use phalanx_core::Time;
+
+use super::{ALIVE, ALIVE_EARLY, FromStarter, Out, Phase, STANDS, STANDS_EARLY, Starter};
+
+#[derive(Debug)]
+pub(super) struct Still {
+    since: Time,
+    /// Daemons that are on their way are not waited for any longer. None: the word was said.
+    until: Option<Time>,
+}
+
+impl Still {
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.until
+    }
+}
+
+impl Starter {
+    /// This process is about to be stopped.
+    pub(crate) fn stand_still(&mut self, now: Time, out: &mut Out) {
+        let until = Some(now.after(COMING));
+        match &mut self.still {
+            Some(still) => still.until = until,
+            None => {
+                self.still = Some(Still { since: now, until });
+                if !self.booted && !self.stopping {
+                    self.say_to_waiting(STANDS_EARLY, STANDS, out);
+                }
+            }
+        }
+        self.try_still(now, out);
+    }
+
+    pub(super) fn try_still(&mut self, now: Time, out: &mut Out) {
+        let agents = self.agents.iter().zip(&self.plan.fleet.agents);
+        let mut told = agents.filter(|(agent, _)| agent.met).flat_map(|(_, plan)| &plan.hosts);
+        let is_coming = told.any(|host| self.hosts[*host].phase == Phase::Joining);
+        if let Some(still) = &mut self.still
+            && still.until.is_some_and(|until| until <= now || !is_coming)
+        {
+            still.until = None;
+            out.push_back(FromStarter::Still);
+        }
+    }
+
+    /// It goes on, or was not stopped after all. Nobody is given up for what could not be heard.
+    pub(crate) fn stand_no_longer(&mut self, now: Time, out: &mut Out) {
+        let Some(still) = self.still.take() else { return };
+        let stood = now.since(still.since);
+        self.timers.put_off(stood, |_| true);
+        for host in &mut self.hosts {
+            host.since = host.since.after(stood).min(now);
+        }
+        if !self.booted && !self.stopping {
+            self.say_to_waiting(ALIVE_EARLY, ALIVE, out);
+        }
+        (0..self.next).for_each(|agent| self.try_give_birth(agent, out));
+        self.try_meet(now, out);
+        self.go_on(now, out);
+    }
+}
+
+/// What daemons may take to come to the root.
+const COMING: std::time::Duration = std::time::Duration::from_secs(1);
