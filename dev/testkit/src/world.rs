@@ -483,7 +483,7 @@ impl<S: RankServer> World<S> {
             Effect::Report(Report::NotReady { .. }) if id != NodeId::ROOT => {}
             Effect::Report(report) => self.on_report(report),
             Effect::Stop => self.crash(id),
-            // Nobody stops a process of this world.
+            // Processes of this world are never stopped.
             Effect::MayBeStopped => {}
             Effect::RegisterCleanup { nspace, path, what } => {
                 self.registered.insert((id, nspace, path), what);

@@ -1,5 +1,5 @@
-//! Ctrl-Z: this process is stopped once, when whoever waits for it knows that it will be silent; and not at all if it is told to go on
-//! before.
+//! Ctrl-Z: this process is stopped once, after all daemons were notified that it will be silent; a SIGCONT before that cancels the
+//! stop.
 
 use std::io;
 use std::pin::Pin;
@@ -99,7 +99,7 @@ mod tests {
         let said = std::rc::Rc::default();
         standstill.ask(said_when(&said));
         assert_eq!(turn(&mut standstill, &stops), 0);
-        // Asked again meanwhile, because there is more to be said.
+        // Asked again meanwhile, because there are more daemons to notify.
         standstill.ask(said_when(&said));
         said.set(true);
         assert_eq!([turn(&mut standstill, &stops), turn(&mut standstill, &stops)], [1, 1]);

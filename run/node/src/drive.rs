@@ -88,7 +88,7 @@ pub(crate) struct Owner<D> {
     effects: VecDeque<Effect>,
     news: Happenings,
     stopping: bool,
-    /// Who wants to stop this process waits for this.
+    /// Notified when this process may be stopped.
     standing: Option<oneshot::Sender<()>>,
 
     session: Session,

@@ -1,9 +1,9 @@
-//! While daemons are being started, the root is to be stopped, by Ctrl-Z for example: nobody waits for it in vain meanwhile, and it
-//! gives up nobody whom it could not hear.
+//! The root is about to be stopped while daemons are being started, by Ctrl-Z for example. The daemons then do not give the root up
+//! for its silence, and the root gives up no daemon that it could not hear.
 //!
-//! Nothing new is begun. Daemons that have not been told all yet hear that the root will be silent; those that have been told where the
-//! others are get a moment to come, because they could not call a root that is stopped. Then [`FromStarter::Still`] is said, once for
-//! each [`Starter::stand_still`].
+//! Nothing new is begun. Daemons that have no meeting yet are notified that the root will be silent; those that have one get a
+//! moment to connect, because they could not connect to a stopped root. Then [`FromStarter::Still`] is returned, once for each
+//! [`Starter::stand_still`].
 
 use phalanx_core::Time;
 
@@ -12,7 +12,7 @@ use super::{ALIVE, ALIVE_EARLY, FromStarter, Out, Phase, STANDS, STANDS_EARLY, S
 #[derive(Debug)]
 pub(super) struct Still {
     since: Time,
-    /// Daemons that are on their way are not waited for any longer. None: the word was said.
+    /// How long to wait for daemons that are connecting. None: [`FromStarter::Still`] was returned.
     until: Option<Time>,
 }
 
@@ -50,7 +50,7 @@ impl Starter {
         }
     }
 
-    /// It goes on, or was not stopped after all. Nobody is given up for what could not be heard.
+    /// This process goes on, or was not stopped after all. The time of the stop counts for no deadline.
     pub(crate) fn stand_no_longer(&mut self, now: Time, out: &mut Out) {
         let Some(still) = self.still.take() else { return };
         let stood = now.since(still.since);

@@ -148,7 +148,7 @@ impl<'a> User<'a> {
                     }
                     None => return Err(Failure::new(reports.loss())),
                 },
-                // After what was told before: it may be that there is a job now, whose ranks are to pause.
+                // Comes after earlier reports: there may be a job by now, with ranks to pause.
                 () = self.standstill.may_stop() => self.stop().await,
                 () = sleep_until(impatient) => self.give_up_readers(self.patience()),
                 () = sleep_until(deadline) => {
