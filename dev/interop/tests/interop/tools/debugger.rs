@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use phalanx_interop::{
-    Job, Running, eventually, launcher, libpmix, new_directory, new_shared_directory, pmix, pmix_tool,
-    px_binary, wheel, write_program,
+    Job, Running, eventually, launcher, libpmix, new_directory, pmix, pmix_tool, px_binary, wheel,
+    write_program,
 };
 use tempfile::TempDir;
-
-use crate::site::Site;
 
 /// A tool that does what it is told.
 struct Debugger {
@@ -49,7 +47,7 @@ impl Debugger {
 
     fn spawn(&self, stop: &str, program: &Program, libraries: &Path) {
         let words = format!("spawn {stop} 3 {} {}", program.path().display(), libraries.display());
-        self.does(&words, "spawned PMIX_SUCCESS");
+        self.does(&words, "spawned SUCCESS");
     }
 
     fn end(self) {
@@ -111,7 +109,7 @@ fn only_ranks_that_are_named_stop_on_any_library() {
             eventually("the others go on", || program.passed() == going_on);
             let (text, held) = (why(&launcher), format!(":{held} in init"));
             assert!(text.contains(&held) && text.contains("PMIX_DEBUGGER_RELEASE"), "{held:?} in {text}");
-            debugger.does("release all", "released PMIX_SUCCESS");
+            debugger.does("release all", "released SUCCESS");
             eventually("the job is over", || debugger.said("over") == overs + 1);
             assert_eq!(program.passed(), [0, 1, 2]);
         }
@@ -124,30 +122,25 @@ fn only_ranks_that_are_named_stop_on_any_library() {
     launcher.end();
 }
 
-/// Held over three hosts, one of which has a rank that ends at once.
 #[test]
 fn ranks_that_end_before_their_stop_are_not_waited_for() {
-    let site = Site::new();
-    let (dvm, name) = site.dvm("n1,n2,n3");
-    let pid = dvm.pid().to_string();
-    let debugger = Debugger::start(Job::on(site.host(1), pmix_tool("stops")).arg(pid));
+    let launcher = launcher(1);
+    let debugger = Debugger::at(&launcher);
     for libraries in libraries() {
-        let program = Program::in_directory(new_shared_directory()).without(2);
+        let program = Program::in_directory(new_directory()).without(2);
         let (readies, overs) = (debugger.said("ready"), debugger.said("over"));
         debugger.spawn("true", &program, &libraries);
         eventually("all who live are there", || debugger.said("ready") == readies + 1);
-        let text = site.px(1, &format!("why --nspace {name}")).run().expect_code(0).stdout;
+        let text = why(&launcher);
         assert!(text.contains(":0-1 in init"), "{text}");
-        debugger.does("release 0", "released PMIX_SUCCESS");
+        debugger.does("release 0", "released SUCCESS");
         eventually("one goes on", || program.passed() == [0]);
-        debugger.does("release 1", "released PMIX_SUCCESS");
+        debugger.does("release 1", "released SUCCESS");
         eventually("the job is over", || debugger.said("over") == overs + 1);
         assert_eq!(program.passed(), [0, 1]);
     }
     debugger.end();
-    let _ = site.px(1, &format!("dvm stop --nspace {name}")).run().expect_code(0);
-    drop(dvm.wait());
-    site.expect_nothing_left();
+    launcher.end();
 }
 
 #[test]
@@ -157,7 +150,7 @@ fn releases_are_not_for_jobs_that_come_later() {
     for libraries in libraries() {
         for range in ["global", "session"] {
             let gone = Debugger::at(&launcher);
-            gone.does(&format!("everywhere {range}"), "released PMIX_SUCCESS");
+            gone.does(&format!("everywhere {range}"), "released SUCCESS");
             gone.end();
             let program = Program::in_directory(new_directory());
             let (readies, overs) = (debugger.said("ready"), debugger.said("over"));
@@ -165,7 +158,7 @@ fn releases_are_not_for_jobs_that_come_later() {
             eventually("all are there", || debugger.said("ready") == readies + 1);
             let text = why(&launcher);
             assert!(text.contains(":0-2 in init") && program.passed().is_empty(), "{text}");
-            debugger.does(&format!("everywhere {range}"), "released PMIX_SUCCESS");
+            debugger.does(&format!("everywhere {range}"), "released SUCCESS");
             eventually("the job is over", || debugger.said("over") == overs + 1);
             assert_eq!(program.passed(), [0, 1, 2]);
         }
@@ -190,7 +183,7 @@ fn ranks_that_come_to_their_stop_again_are_told_of_and_named() {
             eventually("it is there", || debugger.said("ready") == readies + time);
             let text = why(&launcher);
             assert!(text.contains(":1 in init"), "{text}");
-            debugger.does("release 1", "released PMIX_SUCCESS");
+            debugger.does("release 1", "released SUCCESS");
         }
         eventually("the job is over", || debugger.said("over") == overs + 1);
     }
