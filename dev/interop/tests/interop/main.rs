@@ -46,6 +46,7 @@ mod starts_over_hosts;
 mod steered;
 mod strangers;
 mod suspended;
+mod told_tools;
 mod tool_rules;
 mod tools;
 mod topology_xml;

@@ -51,6 +51,9 @@ impl Tool {
     /// Besides, a tool connects back to whoever has put an address into `PMIX_LAUNCHER_RNDZ_URI` for it; if no other server is meant, that
     /// is the server.
     ///
+    /// What its server has to say, and the output of what it spawns, a tool writes to its own standard output and standard error;
+    /// `pmix.iof.local`, which is false, asks for none of this.
+    ///
     /// `pmix.tool.nocon` asks for no server at all, `pmix.tool.conopt` for going on without one if none can be reached.
     pub fn init(info: &[Info]) -> Result<Tool, Error> {
         Tool::init_driven(info, Drive::Thread)
@@ -80,7 +83,7 @@ impl Tool {
         if alone {
             let engine = starter(self_named(config, &process)?)?;
             let attached = go_alone(&engine)?;
-            return Ok(Tool::of(engine, attached, hostname));
+            return Tool::of(engine, attached, info, hostname);
         }
         let engine = starter(config.clone())?;
         let found = ServerSearch::new(&engine, &directives, &hostname, own).and_then(ServerSearch::run);
@@ -89,7 +92,7 @@ impl Tool {
             connect_back(&engine, origin, &hostname).map(|()| found)
         });
         match found {
-            Ok(attached) => Ok(Tool::of(engine, attached, hostname)),
+            Ok(attached) => Tool::of(engine, attached, info, hostname),
             Err(error) if info.is_set(keys::TOOL_CONNECT_OPTIONAL) => {
                 tracing::info!(%error, "going on without a server");
                 let engine = match named {
@@ -100,7 +103,7 @@ impl Tool {
                     }
                 };
                 let attached = go_alone(&engine)?;
-                Ok(Tool::of(engine, attached, hostname))
+                Tool::of(engine, attached, info, hostname)
             }
             Err(error) => {
                 engine.stop();
@@ -109,8 +112,13 @@ impl Tool {
         }
     }
 
-    fn of(engine: Arc<Engine<core::Tool>>, attached: Attached, hostname: String) -> Tool {
-        Tool { client: Client::of_tool(engine.clone(), attached), engine, hostname }
+    fn of(
+        engine: Arc<Engine<core::Tool>>,
+        attached: Attached,
+        info: &[Info],
+        hostname: String,
+    ) -> Result<Tool, Error> {
+        Ok(Tool { client: Client::of_tool(engine.clone(), attached, info)?, engine, hostname })
     }
 }
 
