@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use phalanx_spec::{IofChannel, Rank, Scope};
 use phalanx_wire::{Info, Kval, ProcId, Value};
+use pmix::screen::Part;
 use pmix::{
     Client, ClientCall, ClientReturn, Error, Event, EventDone, HandlerId, Lookup, LookupRequest, OutputDone,
     Showing, Tool,
@@ -76,6 +77,27 @@ impl Native {
             Native::Client(client) => client.show_spawned(job),
             Native::Tool(tool) => tool.show_spawned(job),
             Native::Server(_) => Ok(None),
+        }
+    }
+
+    pub(crate) fn settle_shown(&self) {
+        match self {
+            Native::Client(client) => client.settle_shown(),
+            Native::Tool(tool) => tool.settle_shown(),
+            Native::Server(_) => {}
+        }
+    }
+
+    pub(crate) fn parts_of(
+        &self,
+        sources: &[ProcId],
+        directives: &[Info],
+        has_callback: bool,
+    ) -> Result<Vec<Part>, Error> {
+        match self {
+            Native::Client(client) => client.parts_of(sources, directives, has_callback),
+            Native::Tool(tool) => tool.parts_of(sources, directives, has_callback),
+            Native::Server(_) => Part::of(directives, has_callback, false),
         }
     }
 

@@ -32,7 +32,9 @@ fn main() -> ExitCode {
 
 fn run(pid: &str, count: &str, gate: &str) -> Result<(), Failure> {
     let (pid, count) = (pid.parse()?, count.parse::<u32>()?);
-    let tool = Tool::init(&[Info::new(keys::SERVER_PIDINFO, Value::Pid(pid))])?;
+    // It is the handler that reads.
+    let quiet = Info::new(keys::IOF_LOCAL_OUTPUT, false);
+    let tool = Tool::init(&[Info::new(keys::SERVER_PIDINFO, Value::Pid(pid)), quiet])?;
     for number in 0..count {
         let seen = output_of(&tool, number, &format!("{gate}.{number}"))?;
         let expected = format!("job {number} first\njob {number} last\n");

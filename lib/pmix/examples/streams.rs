@@ -31,7 +31,9 @@ fn main() -> ExitCode {
 }
 
 fn run(pid: &str, files: &str) -> Result<(), Failure> {
-    let tool = Tool::init(&[Info::new(keys::SERVER_PIDINFO, Value::Pid(pid.parse()?))])?;
+    // Shown when it is asked for, and not before.
+    let quiet = Info::new(keys::IOF_LOCAL_OUTPUT, false);
+    let tool = Tool::init(&[Info::new(keys::SERVER_PIDINFO, Value::Pid(pid.parse()?)), quiet])?;
     let (told, events) = mpsc::channel();
     let codes = [Status::ERR_IOF_COMPLETE, Status::ERR_IOF_FAILURE, Status::EVENT_JOB_END];
     tool.register_event_handler(&codes, &[], move |event: &Event, _: &[Info]| {

@@ -3,6 +3,7 @@
 //! A thread of the screen's own formats the output and writes it, so that a stopped terminal does not stop the library. Its
 //! queue is bounded: when it is full, the deliverer of output waits, and in the end the processes that write it.
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -16,7 +17,7 @@ use phalanx_core::output::{
 use phalanx_shell::thread;
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::iof::DRESSED;
-use phalanx_wire::{Info, InfoFlags, InfoList, ProcId};
+use phalanx_wire::{Info, InfoFlags, InfoList, Nspace, ProcId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
@@ -47,27 +48,33 @@ enum Word {
     Output(Shot),
     /// The style unless the directives override it.
     Defaults(Vec<Info>),
+    /// From here on the output of this job looks like this.
+    Dress(Nspace, Vec<Info>),
+    /// To be answered when what came before is written.
+    Written(SyncSender<()>),
     End,
 }
 
-struct Shot {
-    stream: Stream,
-    data: Vec<u8>,
-    info: Vec<Info>,
-    done: OutputDone,
+/// A piece of output.
+pub(crate) struct Shot {
+    pub(crate) stream: Stream,
+    pub(crate) data: Vec<u8>,
+    pub(crate) info: Vec<Info>,
+    pub(crate) done: OutputDone,
 }
 
 impl Part {
     /// This process writes files itself, even if there is a callback, which gets its output in the form that it requests:
-    /// files hold the raw output, so they are a separate reader. The last part is the one that the program knows.
-    pub fn of(directives: &[Info], has_callback: bool) -> Result<Vec<Part>, Error> {
+    /// files hold the raw output, so they are a separate reader. The last part is the one that the program knows. Output that `is_shown`
+    /// without a pull is not shown twice.
+    pub fn of(directives: &[Info], has_callback: bool, is_shown: bool) -> Result<Vec<Part>, Error> {
         let names = [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY];
         let files = names.iter().any(|name| directives.find(name).is_some());
         let alone = directives.is_set(keys::IOF_FILE_ONLY);
         let mut parts = Vec::new();
         if !has_callback || files {
             let mut directives = directives.to_vec();
-            if has_callback && !alone {
+            if (has_callback || is_shown) && !alone {
                 directives.retain(|info| info.key != *keys::IOF_FILE_ONLY);
                 directives.push(Info::new(keys::IOF_FILE_ONLY, true));
             }
@@ -86,17 +93,7 @@ impl Part {
 impl Screen {
     /// Opens a screen in the form that the directives request; changes them so that the output is not formatted twice.
     pub fn open(directives: &mut Vec<Info>) -> Result<Screen, Error> {
-        let own: Vec<Info> = directives.clone();
-        Style::default().overlaid(&own).map_err(|bad| Error::Failed {
-            operation: format!("show of output in files: {bad}"),
-            status: Status::ERR_BAD_PARAM,
-        })?;
-        for info in directives.iter_mut() {
-            if ATTRIBUTES.iter().any(|keys| keys.contains(&info.key.as_str())) {
-                info.flags |= InfoFlags::REQUIRED_PROCESSED;
-            }
-        }
-        directives.push(Info::new(DRESSED, true));
+        let own = take_on(directives, ATTRIBUTES)?;
         let (to, words) = sync_channel(MOST_WAITING);
         let thread = thread::spawn("pmix-screen", move || run(own, &words))
             .map_err(|source| Error::System { doing: "starting the thread that shows output", source })?;
@@ -107,13 +104,23 @@ impl Screen {
     pub fn handler(&self) -> impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static {
         let to = self.to.clone();
         move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info], done: OutputDone| {
-            let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
-            let shot = Shot { stream, data: data.to_vec(), info: info.to_vec(), done };
-            // A screen that was closed shows nothing any more.
-            if let Err(SendError(Word::Output(shot))) = to.send(Word::Output(shot)) {
-                shot.done.refuse();
-            }
+            give(&to, Shot::new(source, channel, data, info, done));
         }
+    }
+
+    pub(crate) fn show(&self, shot: Shot) {
+        give(&self.to, shot);
+    }
+
+    /// Changes the form of this job's output from here on.
+    pub(crate) fn dress(&self, job: &Nspace, form: Vec<Info>) {
+        let _ = self.to.send(Word::Dress(job.clone(), form));
+    }
+
+    /// Completes when all earlier output is written; None: the queue is full, and the caller should not wait.
+    pub(crate) fn written(&self) -> Option<Receiver<()>> {
+        let (tell, told) = sync_channel(1);
+        self.to.try_send(Word::Written(tell)).ok().map(|()| told)
     }
 
     /// Begins to show output, with the style that the directives may override.
@@ -124,6 +131,44 @@ impl Screen {
     /// Like dropping it, without waiting for the last byte.
     pub fn leave(mut self) {
         self.thread = None;
+    }
+}
+
+impl Shot {
+    pub(crate) fn new(
+        source: &ProcId,
+        channel: IofChannel,
+        data: &[u8],
+        info: &[Info],
+        done: OutputDone,
+    ) -> Shot {
+        let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
+        Shot { stream, data: data.to_vec(), info: info.to_vec(), done }
+    }
+}
+
+/// What a screen takes on itself of the directives for some output: of these attributes all, which are changed so that nobody else
+/// carries them out, too.
+pub(crate) fn take_on(directives: &mut Vec<Info>, attributes: &[&[&str]]) -> Result<Vec<Info>, Error> {
+    let mut own = Vec::new();
+    for info in directives.iter_mut() {
+        if attributes.iter().any(|keys| keys.contains(&info.key.as_str())) {
+            own.push(info.clone());
+            info.flags |= InfoFlags::REQUIRED_PROCESSED;
+        }
+    }
+    Style::default().overlaid(&own).map_err(|bad| Error::Failed {
+        operation: format!("show of output in files: {bad}"),
+        status: Status::ERR_BAD_PARAM,
+    })?;
+    directives.push(Info::new(DRESSED, true));
+    Ok(own)
+}
+
+/// A screen that was closed shows nothing any more.
+fn give(to: &SyncSender<Word>, shot: Shot) {
+    if let Err(SendError(Word::Output(shot))) = to.send(Word::Output(shot)) {
+        shot.done.refuse();
     }
 }
 
@@ -147,6 +192,7 @@ fn run(own: Vec<Info>, words: &Receiver<Word>) {
                 break Vec::new();
             }
             Ok(Word::Defaults(defaults)) => break defaults,
+            Ok(Word::Dress(..) | Word::Written(_)) => {}
             Ok(Word::End) | Err(_) => {
                 early.into_iter().for_each(|shot| shot.done.refuse());
                 return;
@@ -154,9 +200,54 @@ fn run(own: Vec<Info>, words: &Receiver<Word>) {
         }
     };
     let style = Style::default().overlaid(&defaults).and_then(|style| style.overlaid(&own));
-    let mut writer = Writer::new(style.unwrap_or_default());
-    early.into_iter().for_each(|shot| writer.take(shot));
-    writer.run(words);
+    let mut writers = Writers { of_all: Writer::new(style.unwrap_or_default()), of_jobs: BTreeMap::new() };
+    early.into_iter().for_each(|shot| writers.take(shot));
+    writers.run(words);
+}
+
+/// One for each form.
+struct Writers {
+    of_all: Writer,
+    /// Those of jobs whose output has a form of its own.
+    of_jobs: BTreeMap<Nspace, Writer>,
+}
+
+impl Writers {
+    fn run(mut self, words: &Receiver<Word>) {
+        loop {
+            let all = || std::iter::once(&self.of_all).chain(self.of_jobs.values());
+            let word = match all().filter_map(Writer::remaining).min() {
+                Some(remaining) => words.recv_timeout(remaining),
+                None => words.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match word {
+                Ok(Word::Output(shot)) => self.take(shot),
+                Ok(Word::Defaults(_)) => {}
+                Ok(Word::Dress(job, form)) => self.dress(job, &form),
+                Ok(Word::Written(tell)) => drop(tell.send(())),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.of_all.tick();
+                    self.of_jobs.values_mut().for_each(Writer::tick);
+                }
+                Ok(Word::End) | Err(RecvTimeoutError::Disconnected) => {
+                    self.of_jobs.into_values().for_each(Writer::end);
+                    return self.of_all.end();
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, shot: Shot) {
+        self.of_jobs.get_mut(&shot.stream.proc.nspace).unwrap_or(&mut self.of_all).take(shot);
+    }
+
+    fn dress(&mut self, job: Nspace, form: &[Info]) {
+        let style = |writer: &Writer| writer.formatter.style().clone().overlaid(form).unwrap_or_default();
+        match self.of_jobs.get_mut(&job) {
+            Some(writer) => writer.change(style(writer)),
+            None => drop(self.of_jobs.insert(job, Writer::new(style(&self.of_all)))),
+        }
+    }
 }
 
 struct Writer {
@@ -180,24 +271,22 @@ impl Writer {
         }
     }
 
-    fn run(mut self, words: &Receiver<Word>) {
-        loop {
-            let now = self.now();
-            let word = match self.formatter.deadline() {
-                Some(at) => words.recv_timeout(at.since(now.time)),
-                None => words.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
-            match word {
-                Ok(Word::Output(shot)) => self.take(shot),
-                Ok(Word::Defaults(_)) => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    let ready = self.formatter.tick(self.now());
-                    self.show(ready);
-                    self.settle();
-                }
-                Ok(Word::End) | Err(RecvTimeoutError::Disconnected) => return self.end(),
-            }
-        }
+    /// How long what it holds may still wait.
+    fn remaining(&self) -> Option<Duration> {
+        self.formatter.deadline().map(|at| at.since(self.now().time))
+    }
+
+    fn tick(&mut self) {
+        let ready = self.formatter.tick(self.now());
+        self.show(ready);
+        self.settle();
+    }
+
+    /// Another form from here on. Files stay where they are.
+    fn change(&mut self, style: Style) {
+        self.pass_on();
+        self.formatter = OutputFormatter::for_screen(style);
+        self.settle();
     }
 
     fn take(&mut self, shot: Shot) {
@@ -237,12 +326,17 @@ impl Writer {
         self.owed.settle(PATIENCE, held).into_iter().for_each(|(done, held)| done.held(held));
     }
 
-    fn end(mut self) {
+    /// What it holds leaves, and a document ends.
+    fn pass_on(&mut self) {
         let ready = self.formatter.finish(self.now());
         self.show(ready);
-        if self.opened {
+        if std::mem::take(&mut self.opened) {
             write_all(rustix::stdio::stdout(), closing(self.formatter.style().form).as_bytes());
         }
+    }
+
+    fn end(mut self) {
+        self.pass_on();
         if let Some(files) = &mut self.files {
             files.finish();
         }

@@ -53,7 +53,7 @@ impl Origin {
 
 impl Back {
     fn connect(info: &[Info]) -> Result<Back, pmix::Error> {
-        let tool = Tool::init(info)?;
+        let tool = tool::init(info)?;
         let (tell, is_lost) = watch::channel(false);
         let lost = tell.clone();
         tool.register_event_handler(&[Status::ERR_LOST_CONNECTION], &[], move |_: &Event, _: &[Info]| {

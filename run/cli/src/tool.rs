@@ -30,7 +30,7 @@ pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Fail
     log::start(None);
     let mut info = connection(server)?;
     info.extend_from_slice(more);
-    unless_soon(|| Tool::init(&info)).map_err(|error| {
+    unless_soon(|| init(&info)).map_err(|error| {
         let failure = failed("cannot attach to a PMIx server", &error);
         match names_any(server) {
             true => failure.hint("'px ps' lists the servers of this machine"),
@@ -150,6 +150,13 @@ fn attach_one(server: &ServerArgs, about: &DataArray) -> Result<Tool, pmix::Erro
         Info::new(keys::TIMEOUT, limit),
     ];
     info.extend(trusted(server));
+    init(&info)
+}
+
+/// What is written to our own streams we write ourselves.
+pub(crate) fn init(info: &[Info]) -> Result<Tool, pmix::Error> {
+    let mut info = info.to_vec();
+    info.push(Info::new(keys::IOF_LOCAL_OUTPUT, false));
     Tool::init(&info)
 }
 
@@ -160,7 +167,7 @@ fn trusted(server: &ServerArgs) -> Vec<Info> {
 
 /// A tool without a server, for what can be found without one.
 pub(crate) fn alone() -> Result<Tool, Failure> {
-    Tool::init(&[Info::new(keys::TOOL_DO_NOT_CONNECT, true)])
+    init(&[Info::new(keys::TOOL_DO_NOT_CONNECT, true)])
         .map_err(|error| failed("cannot become a PMIx tool", &error))
 }
 

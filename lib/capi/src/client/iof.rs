@@ -33,7 +33,8 @@ exported! {
         }
         let sources = from_c::procs(procs, nprocs)?;
         let directives = from_c::infos(directives, ndirs)?;
-        let parts = Part::of(&directives, receiver.is_some()).map_err(|error| error.status())?;
+        let parts = instance.client.parts_of(&sources, &directives, receiver.is_some());
+        let parts = parts.map_err(|error| error.status())?;
         let pull = Pull::new(instance, sources, IofChannel(channels), parts, receiver)?;
         let Some(callback) = callback else {
             let reference = pull.run()?;

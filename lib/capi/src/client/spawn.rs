@@ -22,7 +22,9 @@ exported! {
     ) -> Code {
         let instance = instance()?;
         let (call, beginning) = call(info, count, apps, napps)?;
-        let job = spawned(instance.client.perform(call))?;
+        let answer = spawned(instance.client.perform(call));
+        instance.client.settle_shown();
+        let job = answer?;
         beginning.run(&job);
         nspace.write(to_c::name(job.nspace.as_str()));
         Ok(())

@@ -10,14 +10,14 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_spec::{IofChannel, Status, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::iof::{
     Deregister, Output as Forwarded, PIECE, Pull, PullReply, Push, TELLS_TAKEN, Taken,
 };
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::frame::TAG_IOF;
-use phalanx_wire::{Info, InfoList, ProcId, Value};
+use phalanx_wire::{Info, InfoList, Value};
 
 use super::call::{ClientDelivery, ClientReturn};
 use super::link::{Cx, Link, status};
@@ -40,15 +40,12 @@ pub(super) struct Streams {
 struct Pulled {
     /// The server's number, once known.
     number: Option<u64>,
-    sources: Vec<ProcId>,
-    channels: IofChannel,
     ending: bool,
 }
 
 impl Streams {
     pub(super) fn on_iof_pull(&mut self, cx: &mut Cx<'_>, id: CallId, handler: HandlerId, pull: Pull) {
-        let (sources, channels) = (pull.sources.clone(), pull.channels);
-        self.pulls.insert(handler, Pulled { number: None, sources, channels, ending: false });
+        self.pulls.insert(handler, Pulled { number: None, ending: false });
         let mut pull = Pull { handle: number(handler), ..pull };
         pull.directives.push(Info::new(TELLS_TAKEN, true));
         let directives = pull.directives.clone();
@@ -109,8 +106,7 @@ impl Streams {
         status(payload, link.config.dialect)
     }
 
-    /// Output without a matching pull belongs to a pull that has ended. Output that arrives unasked is not delivered again if a
-    /// pull covers it.
+    /// Output without a matching pull belongs to a pull that has ended.
     pub(super) fn on_output(&mut self, cx: &mut Cx<'_>, payload: &[u8]) {
         if payload.is_empty() {
             return;
@@ -120,11 +116,7 @@ impl Streams {
                 Ok(output) => output,
                 Err(error) => return tracing::warn!(%error, "forwarded output that cannot be read"),
             };
-        let asked = |pulled: &Pulled| {
-            pulled.channels.intersects(channel) && pulled.sources.iter().any(|wanted| wanted.covers(&source))
-        };
         let handler = match handle {
-            0 if self.pulls.values().any(asked) => None,
             0 => Some(UNASKED),
             _ => self.pulls.keys().find(|handler| number(**handler) == handle).copied(),
         };

@@ -8,7 +8,7 @@ use phalanx_wire::{Blob, Info, ProcId};
 use super::{Client, unexpected};
 use crate::engine::{Callback, OutputDone};
 use crate::error::Error;
-use crate::screen::{Part, Screen};
+use crate::screen::{Part, Screen, Shot};
 use phalanx_shell::stdin::Collection;
 
 impl Client {
@@ -27,7 +27,21 @@ impl Client {
             handler(from, channel, data, info);
             drop(done);
         };
-        self.pull_parts(sources, channels, Part::of(directives, true)?, Some(handler))
+        self.pull_parts(sources, channels, self.parts_of(sources, directives, true)?, Some(handler))
+    }
+
+    /// The pulls by which a pull of the program is carried out.
+    pub fn parts_of(
+        &self,
+        sources: &[ProcId],
+        directives: &[Info],
+        has_callback: bool,
+    ) -> Result<Vec<Part>, Error> {
+        let is_shown = !has_callback && self.shown.show_all_of(sources);
+        if is_shown {
+            self.shown.dress(sources, directives)?;
+        }
+        Part::of(directives, has_callback, is_shown)
     }
 
     /// The last part is the one that the program knows; the screens of the other parts end with it.
@@ -99,7 +113,7 @@ impl Client {
     }
 
     /// Shows the output of these processes on this process's own standard output and standard error (`PMIx_IOF_pull` without
-    /// a callback), in the form, and in the files, that the directives request.
+    /// a callback), in the form, and in the files, that the directives request. Output that a tool shows anyway is not shown twice.
     pub fn iof_show(
         &self,
         sources: &[ProcId],
@@ -107,7 +121,7 @@ impl Client {
         directives: &[Info],
     ) -> Result<HandlerId, Error> {
         let nobody = None::<fn(&ProcId, IofChannel, &[u8], &[Info], OutputDone)>;
-        self.pull_parts(sources, channels, Part::of(directives, false)?, nobody)
+        self.pull_parts(sources, channels, self.parts_of(sources, directives, false)?, nobody)
     }
 
     /// Stores a handler for a pull by [`submit`](Client::submit).
@@ -120,7 +134,7 @@ impl Client {
     }
 
     /// Calls `handler` with what a tool gets without a pull: the output of jobs that it spawns, from the first byte, and the
-    /// output of its server. Must be called before the spawn.
+    /// output of its server. None of it is shown here any more. Must be called before the spawn.
     pub fn on_unasked_output(
         &self,
         mut handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
@@ -131,7 +145,15 @@ impl Client {
         })
     }
 
-    pub(crate) fn keep_unasked(
+    /// As `shown` says of it.
+    pub(crate) fn show_unasked(&self) -> Result<(), Error> {
+        let shown = self.shown.clone();
+        self.keep_unasked(move |source, channel, data, info, done| {
+            shown.take(Shot::new(source, channel, data, info, done));
+        })
+    }
+
+    fn keep_unasked(
         &self,
         handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
     ) -> Result<(), Error> {

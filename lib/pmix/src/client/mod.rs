@@ -109,16 +109,23 @@ impl Client {
     }
 
     /// The calls of a tool that has been admitted, or runs alone.
-    pub(crate) fn of_tool(engine: Arc<Engine<core::Tool>>, attached: core::Attached) -> Client {
-        Client {
+    pub(crate) fn of_tool(
+        engine: Arc<Engine<core::Tool>>,
+        attached: core::Attached,
+        info: &[Info],
+    ) -> Result<Client, Error> {
+        let server = attached.server.as_ref().map(|server| server.nspace.clone());
+        let client = Client {
             engine: Way::Tool(engine),
             store: attached.store,
             me: attached.me,
             singleton: attached.server.is_none(),
             pid: process_id(),
             screens: Mutex::default(),
-            shown: Shown::default(),
-        }
+            shown: Shown::of_tool(info, server),
+        };
+        client.show_unasked()?;
+        Ok(client)
     }
 
     /// The name of this process.

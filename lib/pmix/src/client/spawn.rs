@@ -3,18 +3,17 @@
 use std::os::unix::ffi::OsStrExt;
 
 use phalanx_core::{ClientCall, ClientReturn};
-use phalanx_spec::IofChannel;
 use phalanx_wire::cmd::spawn::Spawn;
-use phalanx_wire::{App, Info, Nspace, ProcId, Text};
+use phalanx_wire::{App, Info, Nspace, Text};
 
 use super::{Client, unexpected};
-use crate::engine::OutputDone;
 use crate::error::Error;
 use crate::shown::Showing;
 
 impl Client {
     /// Starts another job (`PMIx_Spawn`) and returns its namespace; its data are known here from then on. `job` holds
-    /// directives for the whole of it. With `pmix.iof.local` a tool writes the job's output itself.
+    /// directives for the whole of it. A tool writes the job's output itself, and its server's notes on the spawn, unless `pmix.iof.local` is
+    /// false: here, or when the process became a tool.
     pub fn spawn(&self, job: &[Info], apps: &[App]) -> Result<Nspace, Error> {
         let operation = || {
             let programs = apps.iter().filter_map(|app| app.cmd.as_ref()).map(ToString::to_string);
@@ -23,7 +22,9 @@ impl Client {
         let (mut job, mut apps) = (job.to_vec(), apps.to_vec());
         begin_here(&mut apps);
         let showing = self.show_spawned(&mut job)?;
-        match self.call(ClientCall::Spawn(Spawn { job, apps }))? {
+        let answer = self.call(ClientCall::Spawn(Spawn { job, apps }));
+        self.settle_shown();
+        match answer? {
             ClientReturn::Spawned(result) => {
                 let job = result.map_err(|status| Error::Failed { operation: operation(), status })?;
                 if let Some(showing) = showing {
@@ -39,15 +40,15 @@ impl Client {
     /// name.
     pub fn show_spawned(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
         let showing = self.shown.prepare(job)?;
-        if showing.is_some() {
-            let shown = self.shown.clone();
-            let take =
-                move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info], done: OutputDone| {
-                    shown.take(source, channel, data, info, done);
-                };
-            self.keep_unasked(take)?;
+        if showing.is_some() && self.shown.begins_to_listen() {
+            self.show_unasked()?;
         }
         Ok(showing)
+    }
+
+    /// What was said of a spawn before it was answered is written when this returns, unless whoever reads it is slow.
+    pub fn settle_shown(&self) {
+        self.shown.settle();
     }
 }
 

@@ -18,6 +18,7 @@ pub const INIT_ATTRIBUTES: &[&str] = &[
     keys::TOOL_DO_NOT_CONNECT,
     keys::TOOL_CONNECT_OPTIONAL,
     keys::EXTERNAL_PROGRESS,
+    keys::IOF_LOCAL_OUTPUT,
 ];
 
 /// The attributes by which a server is selected and reached.

@@ -50,6 +50,9 @@ impl Tool {
     /// In addition, a tool connects back to the launcher that has put an address into `PMIX_LAUNCHER_RNDZ_URI` for it; if no other server
     /// is selected, that is the server.
     ///
+    /// The tool writes notes of its server, and the output of jobs that it spawns, to its own standard output and standard error, unless
+    /// `pmix.iof.local` is false.
+    ///
     /// `pmix.tool.nocon` requests no server at all; with `pmix.tool.conopt` the tool runs without one if none can be reached.
     pub fn init(info: &[Info]) -> Result<Tool, Error> {
         Tool::init_driven(info, Drive::Thread)
@@ -79,7 +82,7 @@ impl Tool {
         if alone {
             let engine = starter(self_named(config, &process)?)?;
             let attached = go_alone(&engine)?;
-            return Ok(Tool::of(engine, attached, hostname));
+            return Tool::of(engine, attached, info, hostname);
         }
         let engine = starter(config.clone())?;
         let found = ServerSearch::new(&engine, &directives, &hostname, own).and_then(ServerSearch::run);
@@ -88,7 +91,7 @@ impl Tool {
             connect_back(&engine, origin, &hostname).map(|()| found)
         });
         match found {
-            Ok(attached) => Ok(Tool::of(engine, attached, hostname)),
+            Ok(attached) => Tool::of(engine, attached, info, hostname),
             Err(error) if info.is_set(keys::TOOL_CONNECT_OPTIONAL) => {
                 tracing::info!(%error, "going on without a server");
                 let engine = match named {
@@ -99,7 +102,7 @@ impl Tool {
                     }
                 };
                 let attached = go_alone(&engine)?;
-                Ok(Tool::of(engine, attached, hostname))
+                Tool::of(engine, attached, info, hostname)
             }
             Err(error) => {
                 engine.stop();
@@ -108,8 +111,13 @@ impl Tool {
         }
     }
 
-    fn of(engine: Arc<Engine<core::Tool>>, attached: Attached, hostname: String) -> Tool {
-        Tool { client: Client::of_tool(engine.clone(), attached), engine, hostname }
+    fn of(
+        engine: Arc<Engine<core::Tool>>,
+        attached: Attached,
+        info: &[Info],
+        hostname: String,
+    ) -> Result<Tool, Error> {
+        Ok(Tool { client: Client::of_tool(engine.clone(), attached, info)?, engine, hostname })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Output of a job that a tool has spawned and writes itself, in the style that its server was started with.
+//! Output of a job that a tool has spawned, which it writes itself, in the style that its server was started with.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -35,6 +35,7 @@ pub(crate) fn host(stage: Stage) {
     // The style in the spawn, and the visible line.
     for (forms, line) in [
         ("", "[7,2]<stdout>: words\n"),
+        ("local", "[7,2]<stdout>: words\n"),
         ("rank", "2: words\n"),
         ("plain", "words\n"),
         ("xml", "<?xml version"),
@@ -72,13 +73,13 @@ pub(crate) fn host(stage: Stage) {
 pub(crate) fn tool() {
     let uri = format!("file:{}", std::env::var(FILE).unwrap());
     let tool = Tool::init(&[Info::new(keys::SERVER_URI, uri)]).unwrap();
-    let mut job = vec![Info::new(keys::IOF_LOCAL_OUTPUT, true)];
-    job.extend(match std::env::var(FORMS).unwrap().as_str() {
+    let job = match std::env::var(FORMS).unwrap().as_str() {
+        "local" => vec![Info::new(keys::IOF_LOCAL_OUTPUT, true)],
         "rank" => vec![Info::new(keys::IOF_RANK_OUTPUT, true), Info::new(keys::IOF_TAG_OUTPUT, false)],
         "plain" => vec![Info::new(keys::IOF_TAG_OUTPUT, false)],
         "xml" => vec![Info::new(keys::IOF_XML_OUTPUT, true)],
         _ => vec![],
-    });
+    };
     let app = App { cmd: Some("words".into()), max_procs: 3, ..App::default() };
     assert_eq!(tool.spawn(&job, &[app]).unwrap().as_str(), "starter@7");
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();

@@ -4,7 +4,7 @@ use phalanx_core::output::Style;
 use phalanx_core::support::{self, Honoured};
 use phalanx_core::{HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status, attribute, functions, keys};
-use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Text, Value};
+use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Text, Value, plain};
 
 use crate::job::{JobRequest, JobVerdict};
 use crate::msg::Down;
@@ -283,7 +283,8 @@ impl Root {
         let tool = run_by.map_or_else(|| proc.clone(), |by| by.tool);
         match self.node_of(&tool).filter(|_| self.is_tool(&tool)) {
             Some(node) => {
-                let (to, text) = (tool, format!("{text}\n"));
+                // Libraries of others pass it to the user's terminal as it is.
+                let (to, text) = (tool, format!("{}\n", plain::lines(text)));
                 cx.cast(Ranges::single(node.0), Down::Say { to, text });
             }
             None => {
@@ -358,9 +359,12 @@ fn not_honoured<'a>(
     job: &'a [Info],
     apps: &'a [App],
 ) -> impl Iterator<Item = &'a Info> {
-    let is_honoured = |info: &Info| {
+    // Tools get the output and write it themselves.
+    let is_tool = job.is_set(keys::REQUESTOR_IS_TOOL);
+    let is_honoured = move |info: &Info| {
         let honoured = support::honoured(functions, functions::SPAWN);
         honoured.is_some_and(|mut keys| keys.any(|key| info.key == *key))
+            || (is_tool && info.key == *keys::IOF_LOCAL_OUTPUT)
     };
     let of_job = job.iter().filter(move |info| !is_honoured(info));
     of_job.chain(apps.iter().flat_map(|app| &app.info).filter(|info| !is_of_app(info.key.as_str())))

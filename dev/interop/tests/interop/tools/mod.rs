@@ -9,3 +9,4 @@ mod own;
 mod peers;
 mod refusals;
 mod remote;
+mod shown;
