@@ -80,7 +80,11 @@ mod tests {
     fn turn(standstill: &mut Standstill, stops: &Cell<u32>) -> u32 {
         let ready = std::pin::pin!(standstill.may_stop()).poll(&mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(()) = ready {
-            standstill.stop(|| Ok(stops.set(stops.get() + 1))).expect("it stops");
+            let stop = || {
+                stops.set(stops.get() + 1);
+                Ok(())
+            };
+            standstill.stop(stop).expect("it stops");
         }
         stops.get()
     }

@@ -62,7 +62,7 @@ fn signal_launcher(site: &Site, signal: &str) {
     site.host(1).run(&["pkill", signal, "-o", "-x", "px"]).expect("pkill");
 }
 
-/// What starts daemons on the first host: that of `n2` begins at once, that of `n3` when it may. The file that says so.
+/// An agent that starts the daemon of `n2` at once, and that of `n3` when this file exists.
 fn slow_agent(site: &Site) -> PathBuf {
     let script = "until [ $1 != n3 ] || [ -e /tmp/go ]; do sleep 0.05; done\n\
                   host=$1; shift; exec ssh -x -T -o BatchMode=yes -- $host exec \"$@\"\n";

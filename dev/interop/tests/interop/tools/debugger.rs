@@ -1,6 +1,6 @@
 //! Debuggers hold spawned jobs in init, are notified when all ranks are ready, and release them.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -14,7 +14,7 @@ use phalanx_interop::{
 };
 use tempfile::TempDir;
 
-/// A tool that does what it is told.
+/// A tool that carries out its arguments.
 struct Debugger {
     running: Running,
     words: Sender<String>,
@@ -34,7 +34,7 @@ impl Debugger {
         Debugger::start(tool.env("TMPDIR", launcher.tmpdir()))
     }
 
-    /// How often it has said this.
+    /// How often its output has this line.
     fn said(&self, word: &str) -> usize {
         self.running.said().lines().filter(|line| line.starts_with(word)).count()
     }

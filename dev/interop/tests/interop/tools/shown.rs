@@ -1,6 +1,6 @@
 //! What the library of a tool shows: ours no less than OpenPMIx 4.2.2. The tool itself prints nothing.
 
-// A test that cannot go on says why and stops.
+// A test that cannot continue prints why and stops.
 #![allow(clippy::expect_used)]
 
 use std::fs;
@@ -42,7 +42,7 @@ fn told(launcher: &Running, library: Option<&Path>, words: &[&str]) -> Told {
     Told { stdout: lines(&outcome.stdout), stderr: lines(&outcome.stderr), spawned: lines(&spawned) }
 }
 
-/// Both libraries say the same, and this is in it.
+/// Both libraries show the same, with these lines in it.
 #[track_caller]
 fn expect_both(launcher: &Running, words: &[&str], stdout: &[&str], stderr: &[&str]) {
     let ours = told(launcher, Some(libpmix()), words);
@@ -143,7 +143,7 @@ fn logged_events_of_a_tools_job_are_shown() {
     launcher.end();
 }
 
-/// Theirs writes what is pulled without a callback a second time, and not at all if the spawn says that it is not to be shown.
+/// OpenPMIx's library writes output that is pulled without a callback twice, and not at all if the spawn turns it off.
 #[test]
 fn output_is_shown_once() {
     let launcher = launcher(1);
