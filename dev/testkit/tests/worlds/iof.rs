@@ -279,7 +279,7 @@ fn earlier_output_is_kept_within_bounds_and_gaps_are_counted() {
 fn a_pull_brings_only_the_streams_that_are_forwarded() {
     let mut world = world(6, 2, Limits::default());
     let (stdout, stderr) = (IofChannel::STDOUT, IofChannel::STDERR);
-    let both = IofChannel(stdout.0 | stderr.0);
+    let all = IofChannel::ALL;
     world.script(move |proc| match proc.nspace.as_str() {
         "world@1" => {
             let app = App { cmd: Some("child".into()), max_procs: 1, ..App::default() };
@@ -287,7 +287,7 @@ fn a_pull_brings_only_the_streams_that_are_forwarded() {
             let pull = |handle, cached: u32| {
                 let (sources, directives) =
                     (vec![ProcId::all(&nspace(2))], vec![Info::new(keys::IOF_CACHE_SIZE, cached)]);
-                ask(pulling(proc.clone(), sources, both, directives, handle))
+                ask(pulling(proc.clone(), sources, all, directives, handle))
             };
             let pause = Step::Sleep(Duration::from_secs(1));
             let spawn = ask(spawning(proc.clone(), job, app));

@@ -192,7 +192,17 @@ fn turned_away(stage: Stage) {
 
 fn alone(stage: Stage) {
     stage.wait(stage.start(0, |command| {
-        command.env_remove("PMIX_NAMESPACE");
+        for name in [
+            "NAMESPACE",
+            "SERVER_URI21",
+            "SERVER_URI3",
+            "SERVER_URI4",
+            "SERVER_URI41",
+            "SERVER_URI51",
+            "SERVER_URI61",
+        ] {
+            command.env_remove(format!("PMIX_{name}"));
+        }
     }));
 }
 

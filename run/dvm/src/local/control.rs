@@ -35,10 +35,11 @@ impl Local {
         let limits = self.config.limits.clone();
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let grace = grace.or(job.desc.kill_after).unwrap_or(limits.kill_grace);
+        let alone = ranks.is_some() && !job.is_ending;
         let kill_at = cx.now.after(grace);
         for (rank, proc) in chosen(&mut job.procs, ranks) {
             let proc = proc.heir();
-            proc.act(cx, &ProcId::new(nspace, rank), action, ranks.is_some());
+            proc.act(cx, &ProcId::new(nspace, rank), action, alone);
             if matches!(action, Control::Terminate { .. }) && proc.phase != Phase::Gone {
                 proc.kill_at = Some(proc.kill_at.map_or(kill_at, |at| at.min(kill_at)));
             }

@@ -168,7 +168,9 @@ impl Told {
 
     fn signals(&self) -> Vec<(u32, i32)> {
         let signal = |wish: &FromLocal| match wish {
-            FromLocal::Effect(Effect::Signal { proc, signal }) => Some((proc.rank.0, *signal)),
+            FromLocal::Effect(Effect::Signal { proc, signal } | Effect::SignalTree { proc, signal }) => {
+                Some((proc.rank.0, *signal))
+            }
             _ => None,
         };
         self.wishes.iter().filter_map(signal).collect()

@@ -548,6 +548,31 @@ fn spawns_name_the_host_of_the_root_as_command_lines_do() {
 }
 
 #[test]
+fn pulls_of_channels_that_are_not_forwarded_are_refused() {
+    let mut told = Told::up(2);
+    let parent = told.launch(JobRequest::default(), 1);
+    let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 1, ..Default::default() };
+    let job = vec![Info::new(keys::FWD_STDOUT, true)];
+    told.ask(0, HostOp::Spawn(Asked { from: proc(&parent, 0), request: Spawn { job, apps: vec![app] } }));
+    let child = told.casts().into_iter().find_map(|(_, body)| match body {
+        Down::Start(desc) => Some(desc.nspace.clone()),
+        _ => None,
+    });
+    let sources = vec![ProcId::all(&child.expect("it starts"))];
+    let both = IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0);
+    for (handle, channels, status) in [
+        (1, IofChannel::STDERR, Status::ERR_NOT_AVAILABLE),
+        (2, both, Status::ERR_NOT_AVAILABLE),
+        (3, IofChannel::STDOUT, Status::SUCCESS),
+        (4, IofChannel::ALL, Status::SUCCESS),
+    ] {
+        let request = Pull { sources: sources.clone(), channels, directives: Vec::new(), handle };
+        let asked = told.ask(0, HostOp::IofPull(Asked { from: proc(&parent, 0), request }));
+        assert_eq!(told.answer(asked).map(HostReply::status), Some(status), "{channels:?}");
+    }
+}
+
+#[test]
 fn unread_output_of_large_jobs_is_bounded_with_their_journals() {
     let mut told = Told::up(2);
     let parent = told.launch(JobRequest::default(), 1);

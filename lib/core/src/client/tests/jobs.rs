@@ -117,7 +117,8 @@ fn output_is_delivered_from_the_pull_to_its_end() {
     let data = Blob::from(&b"early"[..]);
     let what = ClientDelivery::Output { source: proc(0), channel: IofChannel::STDOUT, data, info: vec![] };
     assert_eq!(early, Some((HandlerId(3), what)));
-    assert_eq!(write(&mut scene, 0, "nobody asked for this"), None);
+    let unasked = write(&mut scene, 0, "without a pull");
+    assert_eq!(unasked.map(|(to, _)| to), Some(crate::client::UNASKED));
     scene.bytes(&encode_frame(0, TAG_IOF, &[]));
     scene.bytes(&encode_frame(0, TAG_IOF, b"?"));
     let id = scene.call(ClientCall::IofDeregister { handler: HandlerId(3), directives: vec![] });
