@@ -210,7 +210,7 @@ fn a_job_that_ends_with_its_dvm_reports_the_cause() {
             }
             false => {
                 stop(dvm);
-                ":0, and the job ended with it"
+                "dvm stop --pid "
             }
         };
         for running in running {
