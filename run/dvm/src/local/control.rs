@@ -216,6 +216,7 @@ impl Proc {
             }
             Control::Kill if self.phase != Phase::Gone => {
                 self.killed = Some(Killed::Forced);
+                self.kill_at = None;
                 if running {
                     signal(SIGKILL);
                 }
