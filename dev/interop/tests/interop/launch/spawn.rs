@@ -223,7 +223,11 @@ fn a_job_that_was_killed_by_job_control_has_not_succeeded() {
     let tool = Job::new(pmix_tool("attach")).args(["pid", &launcher.pid().to_string(), "--", "kill", &job]);
     let _ = tool.env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
     let outcome = launcher.wait().expect_code(137).expect_nothing_left();
-    let _ = outcome.expect_stderr(&["px: error: the job was ended by px-", "-tool1:0 (uid ", "), by job control"]);
+    let _ = outcome.expect_stderr(&[
+        "px: error: the job was ended by px-",
+        "-tool1:0 (uid ",
+        "), by job control",
+    ]);
     // A job ended by a signal through job control has not succeeded either.
     let launcher = phalanx_interop::launcher(2);
     let job = launcher.job_name();
