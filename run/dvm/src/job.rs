@@ -148,11 +148,10 @@ impl Phases {
 
 const PHASES: [&str; 6] = ["placed", "started", "connected", "finalized", "exited", "ended"];
 
-/// The process of a tool: its user and pid as the kernel of its machine has said, the command line as the tool has.
+/// The process of a tool: its user, and where possible its pid, as the kernel reports them; the rest as the tool states it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolProcess {
     pub uid: u32,
-    /// Unknown if the tool is on another machine than its server.
     pub pid: Option<u32>,
     pub command: Option<String>,
 }

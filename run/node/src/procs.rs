@@ -233,13 +233,11 @@ impl Procs {
         match effect {
             Effect::Signal { signal, .. } => entry.signal(signal),
             Effect::SignalTree { signal, .. } => {
+                let Some(signal) = Signal::from_named_raw(signal) else { return };
                 // A program may take a second polite signal for impatience, so each process gets one.
-                if signal != Signal::TERM.as_raw() {
-                    entry.signal(signal);
-                }
+                let group = Some(entry.pid).filter(|_| entry.group.is_some() && signal != Signal::TERM);
                 let pid = Some(entry.pid).filter(|_| entry.phase != Phase::Exited);
-                let signal = Signal::from_named_raw(signal);
-                self.trees.extend(signal.map(|signal| trees::Wish { proc, pid, signal }));
+                self.trees.push(trees::Wish { proc, pid, signal, group });
             }
             Effect::Credit { channel, bytes, .. } => entry.credit(channel, bytes),
             Effect::Stdin { data, .. } => match &mut entry.stdin {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use phalanx_wire::ProcId;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::strays;
 
@@ -19,10 +19,21 @@ pub(crate) struct Wish {
     /// The process that was started; none if it was reaped.
     pub(crate) pid: Option<Pid>,
     pub(crate) signal: Signal,
+    /// A process group that gets the signal last: a process without the rank's environment is found below its parent only while that lives.
+    pub(crate) group: Option<Pid>,
 }
 
 /// Signals each tree. One look at /proc serves all of them.
 pub(crate) fn signal(wishes: &[Wish]) {
+    signal_found(wishes);
+    for wish in wishes {
+        if let Some(group) = wish.group {
+            let _ = kill_process_group(group, wish.signal);
+        }
+    }
+}
+
+fn signal_found(wishes: &[Wish]) {
     let mut reached = BTreeSet::new();
     for _ in 0..MOST_LOOKS {
         let seen = look();

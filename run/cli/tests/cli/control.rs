@@ -341,7 +341,7 @@ fn processes_started_by_ranks_pause_with_them() {
 
 /// Rank 1 has started a process in a session of its own, and one that does not hear SIGTERM.
 const STARTS_OTHERS: &str = "echo $$ >near.$PMIX_RANK; [ $PMIX_RANK = 0 ] || {
-        setsid sh -c 'echo $$ >far; exec sleep 1000' & setsid sh -c 'trap \"\" TERM; echo $$ >deaf; exec sleep 1000' &
+        setsid sh -c 'echo $$ >far; exec sleep 1000' & env -i setsid sh -c 'echo $$ >bare; exec sleep 1000' & setsid sh -c 'trap \"\" TERM; echo $$ >deaf; exec sleep 1000' &
     }
     exec sleep 1000";
 
@@ -352,12 +352,12 @@ fn processes_started_by_a_rank_end_with_that_rank() {
         let job = place.job("2", STARTS_OTHERS);
         let pid = |name: &str| place.pid(name);
         place.wait_for("all processes", || {
-            ["near.0", "near.1", "far", "deaf"].into_iter().all(|name| pid(name).is_some())
+            ["near.0", "near.1", "far", "bare", "deaf"].into_iter().all(|name| pid(name).is_some())
         });
         assert!(place.px(&["ctl", "pause", &format!("{job}:1")]).status.success());
         assert!(place.px(&[words, &[&format!("{job}:1")]].concat()).status.success());
         place.wait_for("the end of all that rank 1 has started", || {
-            ["near.1", "far", "deaf"]
+            ["near.1", "far", "bare", "deaf"]
                 .into_iter()
                 .all(|name| matches!(place.state(name).as_deref(), None | Some("Z")))
         });

@@ -136,7 +136,9 @@ fn process_of(request: &ToolRequest) -> ToolProcess {
         command.truncate(command.floor_char_boundary(LONGEST_COMMAND));
         command
     });
-    ToolProcess { uid: request.uid, pid: request.pid, command }
+    // The kernel gives no pid over TCP, which tools of OpenPMIx use; then the tool's own statement serves.
+    let stated = request.info.find(keys::PROC_PID).and_then(Value::as_u32);
+    ToolProcess { uid: request.uid, pid: request.pid.or(stated), command }
 }
 
 /// More than any server has connections for.
