@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_still_have_all_tables_are_listed_as_long_as_they_do() {
+    fn listed_files_must_still_need_all_tables() {
         const OLD: Layered = Layered { not_yet: &["old"], ..TEST };
         let faults = |old: &str| {
             let files = [("mod", "mod old;"), ("old", old), ("peer", "")];

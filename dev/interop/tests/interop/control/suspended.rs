@@ -88,7 +88,7 @@ fn stop_during_start(site: &Site) {
 }
 
 #[test]
-fn a_launcher_that_is_stopped_while_daemons_start_stops_once_and_goes_on() {
+fn launcher_stopped_during_a_start_stops_once() {
     let site = Site::new();
     slow_agent(&site);
     let words =

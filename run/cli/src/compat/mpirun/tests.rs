@@ -3,20 +3,34 @@ use std::time::Duration;
 use super::*;
 
 fn parse_line(line: &str) -> Result<Asked, Failure> {
-    parse("mpirun", line.split_whitespace().map(Into::into).collect(), None)
+    parse_with_file(line, OsStr::new("FILE"))
+}
+
+/// The word FILE stands for the path of a file, which may hold blanks.
+fn parse_with_file(line: &str, file: &OsStr) -> Result<Asked, Failure> {
+    let word = |word: &str| if word == "FILE" { file.to_owned() } else { word.into() };
+    parse("mpirun", line.split_whitespace().map(word).collect(), None)
 }
 
 fn run(line: &str) -> RunLine {
-    match parse_line(line) {
+    accepted(parse_line(line))
+}
+
+fn accepted(asked: Result<Asked, Failure>) -> RunLine {
+    match asked {
         Ok(Asked::Run(line)) => *line,
-        other => panic!("{line}: {other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
 fn refused(line: &str) -> String {
-    match parse_line(line) {
+    refusal(parse_line(line))
+}
+
+fn refusal(asked: Result<Asked, Failure>) -> String {
+    match asked {
         Err(failure) => format!("{failure} {}", failure.hints.join(" ")),
-        other => panic!("{line}: {other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -51,7 +65,8 @@ fn programs_may_stand_in_a_file() {
     let text = "# two programs\n-np 2 -x A=1 first 'one word'\n\n  -n 3 second -np 9\n";
     std::fs::write(&file, text).unwrap();
     for option in ["--app", "-app", "-configfile"] {
-        let line = run(&format!("-x B=2 --bind-to core {option} {}", file.display()));
+        let line =
+            accepted(parse_with_file(&format!("-x B=2 --bind-to core {option} FILE"), file.as_os_str()));
         assert_eq!(line.job.bind_to.as_deref(), Some("core"));
         let [first, second] = &line.apps[..] else { panic!("{:?}", line.apps) };
         assert_eq!((first.procs, &first.argv[..]), (Some(2), &["first".into(), "one word".into()][..]));
@@ -66,10 +81,10 @@ fn programs_may_stand_in_a_file() {
         ("--app x\n", "line 1"),
     ] {
         std::fs::write(&file, text).unwrap();
-        assert!(refused(&format!("--app {}", file.display())).contains(why), "{text}");
+        assert!(refusal(parse_with_file("--app FILE", file.as_os_str())).contains(why), "{text}");
     }
     assert!(refused("--app /no/such/file").contains("/no/such/file"));
-    assert!(refused(&format!("--app {} prog", file.display())).contains("both name"));
+    assert!(refused("--app FILE prog").contains("both name"));
 }
 
 #[test]
