@@ -103,7 +103,7 @@ fn a_tool_spawns_and_looks_up_in_a_dvm() {
     dvm.until_said("is ready");
     let place = new_directory();
     let done = place.path().join("done");
-    let spawned = format!("echo spawned > {0}.new; mv {0}.new {0}", done.display());
+    let spawned = format!("echo spawned > '{0}.new'; mv '{0}.new' '{0}'", done.display());
     let words = ["pid", &dvm.pid().to_string(), "--", "me", "publish", "colour", "blue", "lookup", "colour"];
     let tool = Job::new(tool_on_ours("attach")).args(words).args(["nohup", &spawned, "until"]).arg(&done);
     let outcome = tool.env("TMPDIR", dvm.tmpdir()).run().expect_code(0);

@@ -67,8 +67,7 @@ impl Bench {
 
     /// Where px would place ranks on this bench's machine.
     fn dry_run(&self, words: &str) -> String {
-        let machine = self.path("machine");
-        self.px(&format!("run --dry-run --topology-root {} {words}", machine.display()))
+        self.px(&format!("run --dry-run --topology-root machine {words}"))
     }
 
     fn called(&self, program: &Path, words: &str) -> String {
@@ -353,8 +352,7 @@ fn allocations_are_used_without_options() {
     let bench = Bench::new(1, 4, 1);
     bench.file("nodes", "a\na\nb\n");
     let dry_run = |variable: &str, value: &str, words: &str| {
-        let machine = bench.path("machine");
-        let words = format!("run --dry-run --topology-root {} {words}", machine.display());
+        let words = format!("run --dry-run --topology-root machine {words}");
         bench.called_with(&[(variable, value)], Path::new(env!("CARGO_BIN_EXE_px")), &words)
     };
     let cases = [

@@ -51,7 +51,7 @@ fn daemons_of_ranks_end_with_their_own_job() {
     let pid = dvm.pid().to_string();
     let (left, stays) = (place.path().join("left"), place.path().join("stays"));
     let daemon = |file: &Path| {
-        let script = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 1000; true", file.display());
+        let script = format!("echo $$ > '{0}.new'; mv '{0}.new' '{0}'; sleep 1000; true", file.display());
         let start = format!("(setsid sh -c '{script}' </dev/null >/dev/null 2>&1 &)");
         format!("{start}; until [ -e {} ]; do sleep 0.02; done", file.display())
     };
@@ -332,7 +332,7 @@ fn dry_run_in_a_dvm_sees_what_other_jobs_have_taken() {
     let run = |words: &[&str]| px_at(&dvm, &[&["run", "--pid", &pid], words].concat());
     let place = new_directory();
     let ready = place.path().join("ready");
-    let script = format!("touch {}; exec sleep 1000", ready.display());
+    let script = format!("touch '{}'; exec sleep 1000", ready.display());
     let other = run(&["-n", "1", "--bind-to", "core", "sh", "-c", &script]).start();
     eventually("another job runs", || ready.exists());
     let dry = run(&["--dry-run", "--json", "--display", "allocation,map", "-n", "1", "true"]).run();
@@ -358,7 +358,7 @@ fn input_output_and_environment_pass_through_the_dvm() {
     let place = new_directory();
     let input: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
     let file = place.path().join("copy");
-    let script = format!("cat > {}; pwd; echo $MINE; cksum < {0} >&2", file.display());
+    let script = format!("cat > '{}'; pwd; echo $MINE; cksum < '{0}' >&2", file.display());
     let outcome = px_at(&dvm, &["run", "--pid", &pid, "-n", "2", "sh", "-c"])
         .arg(format!("[ $PMIX_RANK = 0 ] || exit 0; {script}"))
         .env("MINE", "passed on")
@@ -391,7 +391,7 @@ fn px_run_shows_what_its_ranks_have_spawned_in_a_dvm() {
     // Children end with the command that runs their parent.
     let place = new_directory();
     let ready = place.path().join("ready");
-    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", ready.display());
+    let script = format!("echo $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 1000", ready.display());
     let running = run(&["sh", &script]).start();
     eventually("the child runs", || ready.exists());
     running.signal(Signal::KILL);
@@ -419,7 +419,7 @@ fn the_user_ends_a_job_and_the_dvm_goes_on() {
     let place = new_directory();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let ready = place.path().join(format!("ready{code}"));
-        let script = format!("touch {}; exec sleep 1000", ready.display());
+        let script = format!("touch '{}'; exec sleep 1000", ready.display());
         let running = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &script]).start();
         eventually("the rank runs", || ready.exists());
         running.signal(signal);
@@ -427,7 +427,7 @@ fn the_user_ends_a_job_and_the_dvm_goes_on() {
     }
     // The job ends with its `px run`, even if that is killed.
     let ready = place.path().join("ready");
-    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", ready.display());
+    let script = format!("echo $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 1000", ready.display());
     let running = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &script]).start();
     eventually("the rank runs", || ready.exists());
     let rank = number(&ready);
@@ -444,7 +444,7 @@ fn with_the_dvm_end_the_commands_whose_jobs_it_ran() {
         let (dvm, place) = (dvm(&[]), new_directory());
         let pid = dvm.pid().to_string();
         let ready = place.path().join("ready");
-        let script = format!("touch {}; exec sleep 1000", ready.display());
+        let script = format!("touch '{}'; exec sleep 1000", ready.display());
         let running = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &script]).start();
         eventually("the rank runs", || ready.exists());
         let _ = px_at(&dvm, &["dvm", "stop", "--pid", &pid]).run().expect_code(0);
@@ -464,7 +464,7 @@ fn jobs_of_tools_stay_only_if_they_are_to() {
     };
     let script = |name: &str| {
         let file = place.path().join(name);
-        format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display())
+        format!("echo $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 1000", file.display())
     };
     let rank = |name: &str| {
         let file = place.path().join(name);

@@ -101,7 +101,8 @@ fn daemons_without_environment_end_with_their_job() {
 fn children_that_a_launcher_has_inherited_live_on() {
     let place = new_directory();
     let file = place.path().join("pid");
-    let script = format!("sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > {}; exec \"$@\"", file.display());
+    let script =
+        format!("sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > '{}'; exec \"$@\"", file.display());
     let launcher = Job::new("sh").args(["-c", &script, "sh"]).arg(phalanx_interop::px_binary());
     let _ = launcher.args(["run", "-n", "1", "true"]).outlived().run();
     let pid = fs::read_to_string(&file).expect("readable").trim().parse::<u32>().expect("a number");

@@ -208,7 +208,7 @@ fn separate_children_outlive_a_parent_that_fails() {
 fn the_user_ends_what_a_finished_job_has_spawned() {
     let place = new_directory();
     let ready = place.path().join("ready");
-    let script = format!("touch {}; exec sleep 1000", ready.display());
+    let script = format!("touch '{}'; exec sleep 1000", ready.display());
     let running = px(["-n", "1", "-v"]).arg(pmix("spawn")).args(["sh", &script]).start();
     eventually("the child runs", || ready.exists());
     running.until_said("sh: 0");

@@ -216,9 +216,10 @@ fn attach_sends_input_to_a_detached_job() {
 fn job_detached_by_a_rank_ends_with_its_job() {
     let place = new_directory();
     let (inner, rank, go) = (place.path().join("inner"), place.path().join("rank"), place.path().join("go"));
-    let works = format!("echo $$ > {0}.new; mv {0}.new {0}; echo begun; exec sleep 1000", rank.display());
+    let works =
+        format!("echo $$ > \"{0}.new\"; mv \"{0}.new\" \"{0}\"; echo begun; exec sleep 1000", rank.display());
     let script = format!(
-        "'{px}' run --detach -n 1 sh -c '{works}' > {inner}.new; mv {inner}.new {inner}; until [ -e {go} ]; do sleep 0.05; done",
+        "'{px}' run --detach -n 1 sh -c '{works}' > '{inner}.new'; mv '{inner}.new' '{inner}'; until [ -e '{go}' ]; do sleep 0.05; done",
         px = px_binary().display(),
         inner = inner.display(),
         go = go.display(),
@@ -266,7 +267,7 @@ fn a_launcher_does_not_show_the_end_of_an_earlier_one() {
         let place = new_directory();
         let go = place.path().join("go");
         let first = in_namespace(place.path(), "echo one; exit 3", "");
-        let waits = format!("until [ -e {} ]; do sleep 0.02; done; echo two; exit 4", go.display());
+        let waits = format!("until [ -e '{}' ]; do sleep 0.02; done; echo two; exit 4", go.display());
         let second = in_namespace(place.path(), &waits, &go.display().to_string());
         let [name, rest @ ..] = &first.lines().collect::<Vec<_>>()[..] else { panic!("{first}") };
         assert_eq!(rest, ["one", "code 3"], "{first}");

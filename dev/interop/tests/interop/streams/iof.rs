@@ -26,7 +26,7 @@ impl Scene {
     fn with(options: &[&str], ranks: &str, script: &str) -> Scene {
         let place = new_directory();
         let go = place.path().join("go");
-        let script = format!("while ! [ -e {} ]; do sleep 0.02; done; {script}", go.display());
+        let script = format!("while ! [ -e '{}' ]; do sleep 0.02; done; {script}", go.display());
         let launcher = px([options, &["-n", ranks, "sh", "-c", &script]].concat()).start();
         eventually("the launcher can be found", || launcher.rendezvous_file().is_some());
         Scene { launcher, place }
@@ -44,7 +44,7 @@ impl Scene {
     fn pull_with(&self, library: Option<&Path>, channels: &str, rank: &str, words: &[&str]) -> Running {
         let (pid, nspace) = (self.launcher.pid().to_string(), self.job());
         let errors = self.errors(rank, words);
-        let script = format!("exec \"$@\" 2> {}", errors.display());
+        let script = format!("exec \"$@\" 2> '{}'", errors.display());
         let job = Job::new("sh").args(["-c", &script, "sh"]).arg(pmix_tool("pull"));
         let job = job.args(["pid", &pid, &nspace, rank, channels]).args(words);
         let job = match library {

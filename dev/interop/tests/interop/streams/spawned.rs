@@ -67,8 +67,11 @@ fn pushes_that_nobody_waits_for_wait_for_room_and_all_arrive() {
     for library in LIBRARIES {
         let place = new_directory();
         let (gate, read) = (place.path().join("gate"), place.path().join("read"));
-        let script =
-            format!("while ! [ -e {} ]; do sleep 0.02; done; exec cat > {}", gate.display(), read.display());
+        let script = format!(
+            "while ! [ -e '{}' ]; do sleep 0.02; done; exec cat > '{}'",
+            gate.display(),
+            read.display()
+        );
         let gate = gate.to_str().expect("text");
         let words = ["spawn", &script, "1", "push", "64", "touch", gate, "eof", "over"];
         let before = most_memory(launcher.pid());
@@ -94,7 +97,7 @@ fn awaited_pushes_slow_the_tool_and_all_arrive() {
     let launcher = launcher(1);
     let place = new_directory();
     let read = place.path().join("read");
-    let script = format!("sleep 0.2; exec cat > {}", read.display());
+    let script = format!("sleep 0.2; exec cat > '{}'", read.display());
     let words = ["spawn", &script, "1", "wait", "40", "eof", "over"];
     let outcome = tool(&launcher, Some(libpmix()), &words).run().expect_code(0);
     assert!(outcome.stderr.contains("pushed 40, refused 0, followed 0, others 0"), "{outcome}");

@@ -70,7 +70,8 @@ fn ps_tells_the_states_of_ranks() {
 fn attach_shows_the_output_of_the_ranks_that_are_meant() {
     let place = new_directory();
     let (seen, over) = (place.path().join("seen"), place.path().join("over"));
-    let script = format!("until [ -e {} ]; do echo this is rank $PMIX_RANK; sleep 0.1; done", over.display());
+    let script =
+        format!("until [ -e '{}' ]; do echo this is rank $PMIX_RANK; sleep 0.1; done", over.display());
     let running = px(["-n", "2", "sh", "-c", &script]).start();
     let job = job(&running);
     shown(&running, "ps", &[&job, "running"]);
@@ -90,7 +91,7 @@ fn attach_since_start_shows_earlier_output() {
     let place = new_directory();
     let over = place.path().join("over");
     let script =
-        format!("echo early; until [ -e {} ]; do sleep 0.1; done; echo late; sleep 1000", over.display());
+        format!("echo early; until [ -e '{}' ]; do sleep 0.1; done; echo late; sleep 1000", over.display());
     let running = px(["-n", "1", "sh", "-c", &script]).start();
     let job = job(&running);
     shown(&running, "ps", &[&job, "running"]);
@@ -108,7 +109,7 @@ fn attach_since_start_shows_earlier_output() {
 fn attach_says_what_is_missing_where_not_everything_was_kept() {
     let place = new_directory();
     let [over, seen] = ["over", "seen"].map(|name| place.path().join(name));
-    let script = format!("seq 1 40000; until [ -e {} ]; do sleep 0.1; done; echo late", over.display());
+    let script = format!("seq 1 40000; until [ -e '{}' ]; do sleep 0.1; done; echo late", over.display());
     let running = px(["-n", "1", "sh", "-c", &script]).start();
     let job = job(&running);
     // More output has arrived than is kept.
@@ -211,7 +212,7 @@ fn a_query_is_answered_or_says_why_not() {
 fn events_are_followed() {
     let place = new_directory();
     let gate = |rank: u32| place.path().join(rank.to_string());
-    let script = format!("until [ -e {}/$PMIX_RANK ]; do sleep 0.1; done; exit 3", place.path().display());
+    let script = format!("until [ -e '{}'/$PMIX_RANK ]; do sleep 0.1; done; exit 3", place.path().display());
     let running = px(["-n", "31", "--kill-on-bad-exit", "none", "sh", "-c", &script]).start();
     shown(&running, "ps", &["running"]);
     let follows = command(&running, ["events", "--code", "EVENT_PROC_TERMINATED", "--count", "1"]).start();

@@ -366,7 +366,7 @@ fn tool_keeps_its_claimed_or_given_name() {
     }
     // A tool with a name at one server is refused at another where the same name is in use.
     let ready = here.path().join("ready");
-    let show = format!("touch {}", ready.display());
+    let show = format!("touch '{}'", ready.display());
     let there_pid = second.pid().to_string();
     let known = c_tool(there.path(), &["pid", &there_pid, "self", "our-tool", "--", "spawn", &show, "lost"]);
     let known = known.start();
@@ -554,7 +554,7 @@ fn calls_to_a_server_end_with_it() {
     let place = new_directory();
     let launcher = launcher_at(place.path());
     let said = place.path().join("said");
-    let script = format!("\"$@\" | tee {}", said.display());
+    let script = format!("\"$@\" | tee '{}'", said.display());
     let waiting = Job::new("sh")
         .args(["-c", &script, "sh"])
         .arg(pmix_tool("attach"))

@@ -80,7 +80,7 @@ fn a_tool_learns_that_its_server_has_died() {
     let place = new_directory();
     let (pid, tmpdir) = (launcher.pid().to_string(), launcher.tmpdir().to_owned());
     let said = place.path().join("said");
-    let script = format!("\"$@\" | tee {}", said.display());
+    let script = format!("\"$@\" | tee '{}'", said.display());
     let tool = Job::new("sh")
         .args(["-c", &script, "sh"])
         .arg(pmix_tool("attach"))
@@ -164,7 +164,7 @@ fn a_name_that_is_taken_is_refused_with_the_reason() {
     let (place, pid) = (new_directory(), launcher.pid().to_string());
     let here = format!("pmix.srvr.pidinfo={pid}");
     let ready = place.path().join("ready");
-    let show = format!("touch {}", ready.display());
+    let show = format!("touch '{}'", ready.display());
     let named = ["pid", &pid, "self", "our-tool", "rank", "0", "--", "spawn", &show, "lost"];
     let first = c_tool(launcher.tmpdir(), &named).start();
     eventually("the first is attached", || ready.exists());

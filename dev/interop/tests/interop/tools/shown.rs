@@ -19,7 +19,7 @@ struct Told {
 fn told(launcher: &Running, library: Option<&Path>, words: &[&str]) -> Told {
     let place = new_directory();
     let spawned = place.path().join("spawned");
-    let script = format!("exec \"$@\" 3>{}", spawned.display());
+    let script = format!("exec \"$@\" 3>'{}'", spawned.display());
     let tool = Job::new("sh").args(["-c", &script, "sh"]).arg(pmix_tool("told"));
     let tool = tool.arg(launcher.pid().to_string()).args(words).env("TMPDIR", launcher.tmpdir());
     let tool = match library {

@@ -37,7 +37,7 @@ fn a_slow_user_slows_the_ranks() {
     with_node(Script { window: 10_000, ..Script::default() }, async |node, _| {
         let dir = tempfile::tempdir().unwrap();
         let progress = dir.path().join("progress");
-        let script = format!("head -c 1000000 /dev/zero; echo done > {}", progress.display());
+        let script = format!("head -c 1000000 /dev/zero; echo done > '{}'", progress.display());
         node.handle.submit(shell(1, &script), StdinSource::Empty).await.unwrap();
         let mut bytes = 0;
         let first = loop {
