@@ -72,6 +72,13 @@ impl Ranges {
         }
     }
 
+    /// Removes `others`, and returns those that were members.
+    pub fn take(&mut self, others: &Ranges) -> Ranges {
+        let taken = self.and(others);
+        taken.iter().for_each(|n| self.remove(n));
+        taken
+    }
+
     pub fn contains(&self, n: u32) -> bool {
         self.intersects_span(n, n)
     }

@@ -132,6 +132,15 @@ impl JobDesc {
         self.places.node.indices_of(node.0, self.size)
     }
 
+    /// The ranks on any of these daemons.
+    pub(crate) fn ranks_on_any(&self, nodes: &Ranges) -> Ranges {
+        let nodes = self.nodes.and(nodes);
+        if nodes.is_empty() {
+            return Ranges::new();
+        }
+        (0..self.size).filter(|rank| nodes.contains(self.places.node.get(*rank))).collect()
+    }
+
     /// All ranks.
     pub(crate) fn ranks(&self) -> Ranges {
         Ranges::first(self.size)

@@ -4,7 +4,7 @@
 //! What a program does for a checkpoint, and where it stores data, is its own affair; here a checkpoint is a name. A job that
 //! is preempted is notified first (`PMIX_JCTRL_PREEMPT_ALERT`), takes a checkpoint if it can, and is then ended.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use phalanx_core::{Event, HostReply};
@@ -24,15 +24,6 @@ use crate::root::query::names;
 use crate::root::targets::Targets;
 use crate::root::turn::Cx;
 
-/// What the ranks of a job have registered, and the checkpoints that they have taken.
-#[derive(Debug, Default)]
-pub(super) struct Abilities {
-    methods: BTreeMap<Vec<Method>, Ranges>,
-    preemptible: Ranges,
-    /// Checkpoints that all targets have taken, the oldest first.
-    taken: VecDeque<(Text, Ranges)>,
-}
-
 /// A checkpoint that is being taken.
 #[derive(Debug)]
 pub(super) struct Checkpointing {
@@ -44,48 +35,6 @@ pub(super) struct Checkpointing {
 
 /// The method by which some ranks take their checkpoint; none: they take none.
 type Way = (Option<Method>, Members);
-
-impl Abilities {
-    /// Replaces what the rank registered before.
-    fn register(&mut self, rank: Rank, registration: &Registration) {
-        if let Some(methods) = &registration.methods {
-            self.forget_methods(rank.0);
-            self.methods.entry(methods.clone()).or_default().insert(rank.0);
-        }
-        match registration.preemptible {
-            Some(true) => self.preemptible.insert(rank.0),
-            Some(false) => self.preemptible.remove(rank.0),
-            None => {}
-        }
-    }
-
-    /// These ranks have ended or are being replaced.
-    pub(super) fn forget(&mut self, ranks: &Ranges) {
-        for rank in ranks.iter() {
-            self.forget_methods(rank);
-            self.preemptible.remove(rank);
-        }
-    }
-
-    fn forget_methods(&mut self, rank: u32) {
-        self.methods.values_mut().for_each(|ranks| ranks.remove(rank));
-        self.methods.retain(|_, ranks| !ranks.is_empty());
-    }
-
-    /// The latest checkpoint that all of these ranks have taken.
-    pub(super) fn last_of(&self, ranks: &Ranges) -> Option<&Text> {
-        let taken = self.taken.iter().rev().find(|(_, by)| by.and(ranks) == *ranks);
-        taken.map(|(name, _)| name)
-    }
-
-    fn keep(&mut self, name: &Text, ranks: &Ranges) {
-        self.taken.retain(|(known, _)| known != name);
-        if self.taken.len() >= MOST_TAKEN {
-            self.taken.pop_front();
-        }
-        self.taken.push_back((name.clone(), ranks.clone()));
-    }
-}
 
 impl Kind for Checkpointing {
     fn name(&self) -> &'static str {
@@ -119,9 +68,7 @@ impl Kind for Checkpointing {
             failed.for_each(|(status, ranks)| self.targets.set(&nspace, ranks, status));
         }
         if let Some(desc) = jobs.get(&nspace).map(|job| &job.desc) {
-            let lost: Ranges =
-                desc.ranks().iter().filter(|rank| missing.contains(desc.places.node.get(*rank))).collect();
-            self.targets.set(&nspace, &lost, Status::ERR_LOST_CONNECTION);
+            self.targets.set(&nspace, &desc.ranks_on_any(missing), Status::ERR_LOST_CONNECTION);
         }
     }
 
@@ -365,5 +312,3 @@ impl Root {
 }
 
 const NO_WAY: &str = "they have registered no way to take a checkpoint";
-/// Checkpoints remembered per job.
-const MOST_TAKEN: usize = 16;

@@ -58,10 +58,8 @@ impl Kind for Controlling {
         if let Part::Results(results) = part {
             target.take(&results);
         }
-        if let Some(job) = jobs.get(&target.nspace).filter(|_| !missing.is_empty()) {
-            let lost = target.open.iter().filter(|rank| missing.contains(job.desc.places.node.get(*rank)));
-            let lost: Ranges = lost.collect();
-            target.set(&lost, Status::ERR_LOST_CONNECTION);
+        if let Some(job) = jobs.get(&target.nspace) {
+            target.set(&job.desc.ranks_on_any(missing), Status::ERR_LOST_CONNECTION);
         }
         let rest = target.open.clone();
         target.set(&rest, Status::ERR_NOT_FOUND);

@@ -101,19 +101,21 @@ impl Stop {
         self.at = at;
     }
 
-    /// Releases the held ranks.
-    fn release(&mut self, ranks: &Ranges) -> Ranges {
-        without(ranks, &take(&mut self.held, ranks))
+    /// Releases the held ranks, and returns the others.
+    fn release(&mut self, mut ranks: Ranges) -> Ranges {
+        ranks.take(&self.held.take(&ranks));
+        ranks
     }
 
     /// They will not have to wait when they come. What is left of them.
-    fn free(&mut self, now: Time, ranks: &Ranges) -> Ranges {
-        let early = self.missing.and(ranks);
+    fn free(&mut self, now: Time, mut ranks: Ranges) -> Ranges {
+        let early = self.missing.and(&ranks);
         if !early.is_empty() {
             self.freed.0 = now;
             self.freed.1.add(&early);
         }
-        without(ranks, &early)
+        ranks.take(&early);
+        ranks
     }
 
     fn is_over(&self) -> bool {
@@ -198,18 +200,6 @@ fn stopped(value: &Value, size: u32) -> Ranges {
     }
 }
 
-fn take(from: &mut Ranges, ranks: &Ranges) -> Ranges {
-    let taken = from.and(ranks);
-    taken.iter().for_each(|rank| from.remove(rank));
-    taken
-}
-
-fn without(ranks: &Ranges, others: &Ranges) -> Ranges {
-    let mut left = ranks.clone();
-    others.iter().for_each(|rank| left.remove(rank));
-    left
-}
-
 /// The breakpoint of a library that waits in init.
 const IN_INIT: &str = "pmix-init";
 
@@ -290,10 +280,10 @@ impl Root {
             let Some(job) = self.jobs.get(&nspace) else { continue };
             let mut ranks = if rank == Rank::WILDCARD { job.desc.ranks() } else { Ranges::single(rank.0) };
             self.change_stops(cx, &nspace, |stop| {
-                ranks = stop.release(&ranks);
+                ranks = stop.release(std::mem::take(&mut ranks));
                 // Servers keep a release for the processes that it names.
                 if is_named {
-                    ranks = stop.free(now, &ranks);
+                    ranks = stop.free(now, std::mem::take(&mut ranks));
                 }
             });
         }
@@ -304,15 +294,15 @@ impl Root {
         let stopped = self.jobs.iter().filter(|(_, job)| !job.stops.is_empty());
         let here = stopped.map(|(nspace, job)| (nspace.clone(), job.desc.ranks_on(node)));
         for (nspace, here) in here.collect::<Vec<_>>() {
-            self.change_stops(cx, &nspace, |stop| drop(stop.release(&here)));
+            self.change_stops(cx, &nspace, |stop| drop(stop.release(here.clone())));
         }
     }
 
     /// These ranks have ended or finalized and will not reach a stop.
     pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, gone: &Ranges) {
         self.change_stops(cx, nspace, |stop| {
-            take(&mut stop.missing, gone);
-            take(&mut stop.held, gone);
+            stop.missing.take(gone);
+            stop.held.take(gone);
         });
     }
 
@@ -325,7 +315,7 @@ impl Root {
             };
             let stated = job.desc.job.iter().find(|kval| kval.key == *stop.place.key());
             let again = stated.map(|kval| stopped(&kval.value, job.desc.size).and(ranks)).unwrap_or_default();
-            take(&mut stop.held, &again);
+            stop.held.take(&again);
             stop.missing.add(&again);
             stop.is_told &= again.is_empty();
         }

@@ -15,7 +15,7 @@ use crate::msg::{Control, Down, JobDesc, OpId, Part, Reached, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::Root;
-use crate::root::checkpoint::Abilities;
+use crate::root::abilities::Abilities;
 use crate::root::debug;
 use crate::root::descent::{Descent, Separation};
 use crate::root::iof::{Cache, CachePlan};

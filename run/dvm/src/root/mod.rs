@@ -4,6 +4,7 @@
 //! A [`Root`] exists at node 0 only. It knows daemons by number and processes by name, but neither the tree nor links nor
 //! descriptors. Its input is [`ToRoot`], its output [`FromRoot`].
 
+mod abilities;
 mod answer;
 mod asked;
 mod checkpoint;
@@ -27,6 +28,7 @@ mod operations;
 mod permission;
 mod placing;
 mod plan;
+mod premises;
 mod provision;
 mod publish;
 pub(crate) mod query;

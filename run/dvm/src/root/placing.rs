@@ -7,47 +7,14 @@ use std::net::IpAddr;
 
 use phalanx_topo::CpuSet;
 
-use crate::column::Column;
 use crate::hosts::{Host, HostEntry};
 use crate::id::NodeId;
 use crate::job::{AppSpec, JobRequest};
-use crate::map::{AppRequest, NodeResources, Policy, map_job};
+use crate::map::{AppRequest, NodeResources};
 use crate::msg::Binding;
-use crate::ranges::Ranges;
 use crate::report::Placed;
 use crate::root::Root;
-
-/// The inputs of a job's map, apart from those that stay constant while the DVM lives.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Premises {
-    /// The nodes available at the time.
-    pub(super) nodes: Ranges,
-    apps: Vec<AppRequest>,
-    policy: Policy,
-    /// The number of ranks of other jobs on each node, in the order of `nodes`.
-    in_use: Column,
-    /// The CPUs to which those were bound: on the node with this index, and on the following ones up to the next entry.
-    busy: Vec<(u32, CpuSet)>,
-}
-
-impl Premises {
-    fn busy_of(&self, index: u32) -> CpuSet {
-        let after = self.busy.partition_point(|(first, _)| *first <= index);
-        let entry = after.checked_sub(1).and_then(|at| self.busy.get(at));
-        entry.map(|(_, cpus)| cpus.clone()).unwrap_or_default()
-    }
-
-    /// Whether the job may have more ranks than slots, if its user has said so.
-    pub(super) fn oversubscribe(&self) -> Option<bool> {
-        self.policy.map.oversubscribe
-    }
-
-    /// About how many bytes it takes.
-    pub(super) fn weight(&self) -> usize {
-        let hosts: usize = self.apps.iter().map(|app| size_of_val(&*app.hosts)).sum();
-        size_of::<Premises>() + hosts + self.in_use.weight() + size_of_val(&*self.busy)
-    }
-}
+use crate::root::premises::Premises;
 
 impl Root {
     /// The placement of a job that would start now, and its inputs. The error is for the user.
@@ -57,28 +24,17 @@ impl Root {
         }
         let apps = job.apps.iter().map(|app| self.request(app)).collect::<Result<_, _>>()?;
         let (ids, nodes) = self.resources();
-        let mut busy: Vec<(u32, CpuSet)> = Vec::new();
-        for (index, node) in (0..).zip(&nodes) {
-            if busy.last().is_none_or(|(_, before)| *before != node.busy) {
-                busy.push((index, node.busy.clone()));
-            }
-        }
-        let premises = Premises {
-            nodes: ids.iter().map(|id| id.0).collect(),
-            apps,
-            policy: job.policy.clone(),
-            in_use: nodes.iter().map(|node| node.in_use).collect(),
-            busy,
-        };
-        Ok((map(nodes, &premises)?, premises))
+        let ids = ids.iter().map(|id| id.0).collect();
+        let premises = Premises::new(ids, &nodes, apps, job.policy.clone());
+        Ok((premises.map(nodes)?, premises))
     }
 
     /// Makes the same map again.
     pub(super) fn place_again(&self, premises: &Premises) -> Result<Placed, String> {
         let node = |(index, number): (u32, u32)| {
-            self.resource(NodeId(number), premises.in_use.get(index), premises.busy_of(index))
+            self.resource(NodeId(number), premises.in_use_of(index), premises.busy_of(index))
         };
-        map((0..).zip(premises.nodes.iter()).filter_map(node).collect(), premises)
+        premises.map((0..).zip(premises.nodes.iter()).filter_map(node).collect())
     }
 
     /// The nodes' numbers and resources, with what other jobs have taken.
@@ -160,12 +116,4 @@ impl Root {
         }
         Ok(AppRequest { procs: app.procs, hosts, policy: app.policy.clone() })
     }
-}
-
-fn map(nodes: Vec<NodeResources>, premises: &Premises) -> Result<Placed, String> {
-    let map = map_job(&nodes, &premises.apps, &premises.policy).map_err(|error| match error.hint() {
-        Some(hint) => format!("{error}\nhint: {hint}"),
-        None => error.to_string(),
-    })?;
-    Ok(Placed { nodes, map })
 }

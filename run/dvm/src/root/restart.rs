@@ -89,9 +89,7 @@ impl Kind for Restarting {
         let failed = results.iter().filter(|(status, _)| !status.is_success());
         failed.for_each(|(status, ranks)| self.targets.set(&nspace, ranks, status));
         if let Some(desc) = jobs.get(&nspace).map(|job| &job.desc) {
-            let lost: Ranges =
-                desc.ranks().iter().filter(|rank| missing.contains(desc.places.node.get(*rank))).collect();
-            self.targets.set(&nspace, &lost, Status::ERR_LOST_CONNECTION);
+            self.targets.set(&nspace, &desc.ranks_on_any(missing), Status::ERR_LOST_CONNECTION);
         }
     }
 

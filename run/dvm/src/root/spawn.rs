@@ -17,7 +17,7 @@ use crate::root::iof::OUTPUTS;
 use crate::root::jobs::{Jobs, RootJob};
 use crate::root::kind::{Explained, Kind};
 use crate::root::operations::{Asker, Operation};
-use crate::root::placing::Premises;
+use crate::root::premises::Premises;
 use crate::root::query::names;
 use crate::root::turn::{Cx, ENOUGH};
 use crate::root::{Root, debug};

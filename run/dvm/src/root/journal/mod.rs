@@ -22,7 +22,7 @@ use crate::config::Limits;
 use crate::job::{JobVerdict, ToolProcess};
 use crate::msg::{Ends, JobDesc, MpiLibrary, ProcEnd, SpawnFailure, Stuck};
 use crate::ranges::Ranges;
-use crate::root::placing::Premises;
+use crate::root::premises::Premises;
 
 /// The history of one job.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use phalanx_wire::{Nspace, ProcId};
 use super::{Entry, Journal, What};
 use crate::job::{JobVerdict, Phases};
 use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure, Stuck};
-use crate::root::placing::Premises;
+use crate::root::premises::Premises;
 
 impl What {
     /// The jobs that may receive the event, if it is announced as one.
