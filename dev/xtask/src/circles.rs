@@ -45,12 +45,12 @@ const LOCAL_NOT_YET: &[&str] = &[
 ];
 #[rustfmt::skip]
 const ROOT_NOT_YET: &[&str] = &[
-    "asked", "checkpoint", "collective", "control", "debug", "descent", "end", "event", "group", "invite",
+    "checkpoint", "collective", "control", "debug", "descent", "end", "event", "group", "invite",
     "iof/cache", "iof/logged", "iof/past", "iof/pull", "iof/readers", "iof/retained", "iof/waits", "jobs",
     "journal/end", "journal/read", "kind", "last_look", "lifecycle", "log", "nodes", "operations",
     "permission", "placing", "plan", "provision", "publish", "query/job", "query/map", "query/mod",
     "query/past", "query/procs", "query/usage", "query/waits", "relations", "requests", "restart", "session",
-    "spawn", "stdin", "survey", "targets", "tool",
+    "spawn", "stdin", "survey", "tool",
 ];
 
 /// The text of each file of a folder, by its relative path without extension: `get`, `get/told`.

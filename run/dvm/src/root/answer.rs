@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use phalanx_core::HostReply;
 use phalanx_spec::Status;
+use phalanx_wire::{ProcId, Text};
 
 use crate::id::NodeId;
 use crate::msg::Down;
@@ -65,6 +66,21 @@ impl Answer {
     /// Answers with a status alone.
     pub(super) fn done(self, cx: &mut Cx<'_>, status: Status) {
         self.give(cx, HostReply::Done(status));
+    }
+}
+
+/// A requester that waits for an answer.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub(super) by: ProcId,
+    /// The requester's name for the request.
+    pub(super) id: Option<Text>,
+    pub(super) answer: Answer,
+}
+
+impl Asker {
+    pub(super) fn new(by: &ProcId, answer: Answer) -> Asker {
+        Asker { by: by.clone(), id: None, answer }
     }
 }
 

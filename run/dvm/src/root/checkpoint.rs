@@ -4,33 +4,31 @@
 //! What a program does for a checkpoint, and where it stores data, is its own affair; here a checkpoint is a name. A job that
 //! is preempted is notified first (`PMIX_JCTRL_PREEMPT_ALERT`), takes a checkpoint if it can, and is then ended.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use phalanx_core::{Event, HostReply};
+use phalanx_core::Event;
 use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
 
 use crate::msg::{CheckpointCall, Control, ControlRequest, Down, Members, Method, Part, Registration, Task};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::asked::Asked;
+use crate::root::answer::Asker;
+use crate::root::consequence::Consequence;
 use crate::root::control::MOST_OPEN;
 use crate::root::jobs::Jobs;
 use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::Asker;
 use crate::root::query::names;
 use crate::root::targets::Targets;
 use crate::root::turn::Cx;
+use crate::signals::SIGTERM;
 
 /// A checkpoint that is being taken.
 #[derive(Debug)]
 pub(super) struct Checkpointing {
     call: CheckpointCall,
-    pub(super) targets: Targets,
-    /// Daemons' tasks: the job of each, and whether the end of the task completes the checkpoint.
-    tasks: BTreeMap<u32, (Nspace, bool)>,
+    targets: Targets,
 }
 
 /// The method by which some ranks take their checkpoint; none: they take none.
@@ -45,35 +43,60 @@ impl Kind for Checkpointing {
         MOST_OPEN
     }
 
-    fn concerns(&self, nspace: &Nspace) -> bool {
-        self.targets.concern(nspace)
-    }
-
-    fn failure(&self, status: Status) -> HostReply {
-        HostReply::Infos(status, self.targets.told(status))
-    }
-
     fn targets(&self) -> Option<&Targets> {
         Some(&self.targets)
     }
 
     /// Daemons have sent their signals, or run commands. Ranks that were signalled have yet to report completion.
-    fn task_done(&mut self, task: u32, missing: &Ranges, part: Part, jobs: &Jobs) {
-        let Some((nspace, is_complete)) = self.tasks.remove(&task) else { return };
+    fn task_done(&mut self, task: &Task, missing: &Ranges, part: Part, jobs: &Jobs) {
+        let (nspace, is_complete) = match task {
+            Task::Control { targets, .. } => (&targets.nspace, false),
+            Task::Checkpoint { targets, .. } => (&targets.nspace, true),
+            _ => return,
+        };
         if let Part::Results(results) = part {
             if is_complete {
-                self.targets.take(&nspace, &results);
+                self.targets.take(nspace, &results);
             }
             let failed = results.iter().filter(|(status, _)| !status.is_success());
-            failed.for_each(|(status, ranks)| self.targets.set(&nspace, ranks, status));
+            failed.for_each(|(status, ranks)| self.targets.set(nspace, ranks, status));
         }
-        if let Some(desc) = jobs.get(&nspace).map(|job| &job.desc) {
-            self.targets.set(&nspace, &desc.ranks_on_any(missing), Status::ERR_LOST_CONNECTION);
+        if let Some(desc) = jobs.get(nspace).map(|job| &job.desc) {
+            self.targets.set(nspace, &desc.ranks_on_any(missing), Status::ERR_LOST_CONNECTION);
         }
     }
 
     fn is_done(&self, _: bool) -> bool {
         self.targets.are_closed()
+    }
+
+    /// All targets have a result, or the request ended early; then `status` is the reason.
+    fn answer(mut self: Box<Self>, _: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
+        self.targets.close(status);
+        let status = self.targets.failure().unwrap_or(Status::SUCCESS);
+        let taken = self.targets.with(Status::SUCCESS);
+        let mut then = Vec::new();
+        if status.is_success() {
+            let name = &self.call.name;
+            let of_job = |members: &Members| Consequence::Checkpointed {
+                members: members.clone(),
+                name: name.clone(),
+            };
+            then.extend(taken.iter().map(of_job));
+        }
+        let actions = match (self.call.preempts, &self.call.then[..]) {
+            (true, []) => vec![Control::Terminate { signal: SIGTERM }],
+            (_, actions) => actions.to_vec(),
+        };
+        let is_to_act = status.is_success() && !actions.is_empty();
+        then.extend(askers.into_iter().map(|asker| match is_to_act {
+            true => {
+                let request = ControlRequest { actions: actions.clone(), grace: None, cleanup: None };
+                Consequence::Control { asker, members: taken.clone(), request }
+            }
+            false => Consequence::Tell { asker, status, results: self.targets.told(status) },
+        }));
+        then
     }
 
     fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
@@ -128,36 +151,32 @@ impl Root {
             self.alert(cx, &by, &living, &call);
         }
         let until = Some(cx.now.after(call.limit));
-        let checkpointing = Checkpointing { call: call.clone(), targets, tasks: BTreeMap::new() };
-        let asked = Asked::Checkpoint(Box::new(checkpointing));
-        let Some(number) = self.begin_operation(cx, Some(asker), until, asked) else { return };
+        let checkpointing = Checkpointing { call: call.clone(), targets };
+        let Some(number) = self.operations.begin(cx, Some(asker), until, checkpointing) else { return };
         for (method, targets) in plan {
             match method {
                 Some(Method::Event(code)) => self.raise_for(cx, &by, code, &targets, &call.name),
                 Some(Method::Signal(signal)) => {
                     let actions = vec![Control::Signal(signal)];
                     let request = Arc::new(ControlRequest { actions, grace: None, cleanup: None });
-                    self.checkpoint_task(cx, number, false, targets, |targets| Task::Control {
-                        targets,
-                        request,
-                    });
+                    let daemons = self.daemons_of_targets(&targets);
+                    self.operations.give_task(cx, number, daemons, Task::Control { targets, request });
                 }
                 Some(Method::Command) => {
                     let (name, limit) = (call.name.clone(), call.limit);
-                    let task = |targets| Task::Checkpoint { targets, name, limit };
-                    self.checkpoint_task(cx, number, true, targets, task);
+                    let daemons = self.daemons_of_targets(&targets);
+                    self.operations.give_task(cx, number, daemons, Task::Checkpoint { targets, name, limit });
                 }
                 // It is preempted without a checkpoint.
                 None => {
-                    if let Some(Asked::Checkpoint(one)) =
-                        self.operations.get_mut(number).map(|one| &mut one.asked)
-                    {
+                    if let Some(one) = self.operations.get_mut::<Checkpointing>(number) {
                         one.targets.set(&targets.nspace, &targets.ranks, Status::SUCCESS);
                     }
                 }
             }
         }
-        self.try_operation(cx, number);
+        let then = self.operations.try_done(cx, number);
+        self.carry_out(cx, then);
     }
 
     /// The method for each rank; an error lists the ranks that have none.
@@ -226,20 +245,8 @@ impl Root {
         cx.cast(desc.nodes_of(ranks), Down::Event { event: Arc::new(event), except: None });
     }
 
-    fn checkpoint_task(
-        &mut self,
-        cx: &mut Cx<'_>,
-        number: u64,
-        is_complete: bool,
-        targets: Members,
-        task: impl FnOnce(Members) -> Task,
-    ) {
-        let nspace = targets.nspace.clone();
-        let daemons = self.desc(&nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default();
-        let task = self.give_task(cx, number, daemons, task(targets));
-        if let Some(Asked::Checkpoint(one)) = self.operations.get_mut(number).map(|one| &mut one.asked) {
-            one.tasks.insert(task, (nspace, is_complete));
-        }
+    pub(super) fn daemons_of_targets(&self, targets: &Members) -> Ranges {
+        self.desc(&targets.nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default()
     }
 
     /// A rank reports that its checkpoint is complete, or, with a status, why it failed.
@@ -249,65 +256,38 @@ impl Root {
             Some(Value::Status(status)) => *status,
             _ => Status::SUCCESS,
         };
-        let mut touched = Vec::new();
-        for (number, operation) in self.operations.iter_mut() {
-            if let Asked::Checkpoint(one) = &mut operation.asked
-                && one.is_named_by(event)
-            {
-                one.targets.set(nspace, &Ranges::single(rank.0), status);
-                touched.push(number);
-            }
-        }
-        touched.into_iter().for_each(|number| self.try_operation(cx, number));
+        let is_meant = |one: &Checkpointing| one.is_named_by(event);
+        self.set_results(cx, is_meant, (nspace, &Ranges::single(rank.0), status));
     }
 
     /// These ranks have ended and take no checkpoint.
     pub(super) fn checkpoint_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        let mut touched = Vec::new();
-        for (number, operation) in self.operations.iter_mut() {
-            if let Asked::Checkpoint(one) = &mut operation.asked
-                && one.targets.concern(nspace)
-            {
-                one.targets.set(nspace, ranks, Status::ERR_PROC_ABORTED);
-                touched.push(number);
-            }
-        }
-        touched.into_iter().for_each(|number| self.try_operation(cx, number));
+        let is_meant = |one: &Checkpointing| one.targets.concern(nspace);
+        self.set_results(cx, is_meant, (nspace, ranks, Status::ERR_PROC_ABORTED));
     }
 
-    /// All targets have a result, or the request ended early; then `status` is the reason.
-    pub(super) fn answer_checkpoint(
+    fn set_results(
         &mut self,
         cx: &mut Cx<'_>,
-        askers: Vec<Asker>,
-        mut one: Checkpointing,
-        status: Status,
+        is_meant: impl Fn(&Checkpointing) -> bool,
+        (nspace, ranks, status): (&Nspace, &Ranges, Status),
     ) {
-        one.targets.close(status);
-        let status = one.targets.failure().unwrap_or(Status::SUCCESS);
-        let taken = one.targets.with(Status::SUCCESS);
-        let name = &one.call.name;
-        if status.is_success() {
-            for Members { nspace, ranks } in &taken {
-                if let Some(job) = self.jobs.get_mut(nspace) {
-                    job.abilities.keep(name, ranks);
-                }
-                let what = What::Checkpointed { ranks: ranks.clone(), name: name.clone() };
-                self.append(cx, nspace, what);
-            }
+        let mut touched = Vec::new();
+        for (number, one) in self.operations.of_mut::<Checkpointing>().filter(|(_, one)| is_meant(one)) {
+            one.targets.set(nspace, ranks, status);
+            touched.push(number);
         }
-        let then = match (one.call.preempts, &one.call.then[..]) {
-            (true, []) => vec![Control::Terminate { signal: crate::signals::SIGTERM }],
-            (_, then) => then.to_vec(),
-        };
-        for asker in askers {
-            if status.is_success() && !then.is_empty() {
-                let request = ControlRequest { actions: then.clone(), grace: None, cleanup: None };
-                self.control(cx, asker, &taken, request);
-            } else {
-                self.tell_asker(cx, asker, (status, one.targets.told(status)));
-            }
+        for number in touched {
+            let then = self.operations.try_done(cx, number);
+            self.carry_out(cx, then);
         }
+    }
+
+    pub(super) fn checkpointed(&mut self, cx: &Cx<'_>, Members { nspace, ranks }: &Members, name: &Text) {
+        if let Some(job) = self.jobs.get_mut(nspace) {
+            job.abilities.keep(name, ranks);
+        }
+        self.append(cx, nspace, What::Checkpointed { ranks: ranks.clone(), name: name.clone() });
     }
 }
 

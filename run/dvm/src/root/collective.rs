@@ -83,7 +83,8 @@ impl Root {
             }
             (OpId::Task(task), part) => {
                 cx.cast(among, Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) });
-                self.task_done(cx, task, &missing, part);
+                let then = self.operations.task_done(cx, &self.jobs, task, &missing, part);
+                self.carry_out(cx, then);
             }
             // It has failed, and all daemons were notified.
             (OpId::Collective(collective), _) if self.collectives.has_ended(collective) => {}

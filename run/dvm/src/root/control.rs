@@ -6,7 +6,7 @@
 //!
 //! The requester may cancel the request. What daemons have done by then stays done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use phalanx_core::HostReply;
@@ -16,11 +16,10 @@ use phalanx_wire::{Info, Nspace, ProcId};
 use crate::msg::{self, Cancel, ControlCall, ControlRequest, Members, Part, Task, Wanted};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::answer::Answer;
-use crate::root::asked::Asked;
+use crate::root::answer::{Answer, Asker};
+use crate::root::consequence::Consequence;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::Asker;
 use crate::root::targets::Targets;
 use crate::root::turn::Cx;
 
@@ -41,20 +40,13 @@ impl Kind for Controlling {
         MOST_OPEN
     }
 
-    fn concerns(&self, nspace: &Nspace) -> bool {
-        self.targets.concern(nspace)
-    }
-
-    fn failure(&self, status: Status) -> HostReply {
-        HostReply::Infos(status, self.targets.told(status))
-    }
-
     fn targets(&self) -> Option<&Targets> {
         Some(&self.targets)
     }
 
-    fn task_done(&mut self, task: u32, missing: &Ranges, part: Part, jobs: &Jobs) {
-        let Some(target) = self.targets.iter_mut().find(|target| target.task == task) else { return };
+    fn task_done(&mut self, task: &Task, missing: &Ranges, part: Part, jobs: &Jobs) {
+        let Task::Control { targets: Members { nspace, .. }, .. } = task else { return };
+        let Some(target) = self.targets.iter_mut().find(|target| target.nspace == *nspace) else { return };
         if let Part::Results(results) = part {
             target.take(&results);
         }
@@ -63,6 +55,27 @@ impl Kind for Controlling {
         }
         let rest = target.open.clone();
         target.set(&rest, Status::ERR_NOT_FOUND);
+    }
+
+    fn answer(self: Box<Self>, _: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
+        let status = if status.is_success() { self.status() } else { status };
+        let deadly = self.request.actions.iter().find_map(|action| action.deadly());
+        let mut then = Vec::new();
+        for asker in askers {
+            if let Some(signal) = deadly {
+                let ended = self.targets.with(Status::SUCCESS).into_iter();
+                then.extend(ended.map(|members| Consequence::Ended {
+                    members,
+                    by: asker.by.clone(),
+                    signal,
+                }));
+            }
+            then.push(Consequence::Tell { asker, status, results: self.targets.told(status) });
+        }
+        if status.is_success() && self.request.is_cleanup_alone() {
+            then.push(Consequence::Cleanup { members: self.members, request: self.request });
+        }
+        then
     }
 
     fn explain(&self, askers: &[Asker], _: &Jobs) -> Explained {
@@ -83,19 +96,18 @@ pub(super) fn named(members: &[Members]) -> String {
 }
 
 impl Controlling {
-    /// These targets are gone: an action on them counts as done, a cleanup for them as failed. Returns the tasks with nothing
-    /// left to do.
-    fn without(&mut self, nspace: &Nspace, ranks: &Ranges) -> Vec<u32> {
+    /// These targets are gone: an action on them counts as done, a cleanup for them as failed. Returns whether nothing is left
+    /// to do for their job.
+    fn without(&mut self, nspace: &Nspace, ranks: &Ranges) -> bool {
         let status = match self.request.cleanup {
             Some(_) => Status::ERR_PROC_ABORTED,
             None => Status::SUCCESS,
         };
-        let of_job = self.targets.iter_mut().filter(|t| t.nspace == *nspace && !t.open.is_empty());
-        let emptied = of_job.filter_map(|target| {
+        let mut of_job = self.targets.iter_mut().filter(|t| t.nspace == *nspace && !t.open.is_empty());
+        of_job.next().is_some_and(|target| {
             target.set(ranks, status);
-            target.open.is_empty().then_some(target.task)
-        });
-        emptied.collect()
+            target.open.is_empty()
+        })
     }
 
     /// The status over all targets. As with kill(2), it is no failure if some of several had ended before. A request for
@@ -115,18 +127,19 @@ impl Controlling {
 /// Cleanup requests. Every process of a large job may send the same one.
 #[derive(Debug, Default)]
 pub(super) struct Cleanups {
-    /// Requests in progress, with their operations.
-    being_entered: BTreeMap<Cleanup, u64>,
     /// Requests that all daemons have recorded.
-    entered: BTreeSet<Cleanup>,
+    entered: BTreeSet<(Arc<[Members]>, Arc<ControlRequest>)>,
 }
-
-type Cleanup = (Arc<[Members]>, Arc<ControlRequest>);
 
 impl Cleanups {
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        let mut all = self.entered.iter().chain(self.being_entered.keys());
-        all.any(|(members, _)| members.iter().any(|one| one.nspace == *nspace))
+        self.entered.iter().any(|(members, _)| members.iter().any(|one| one.nspace == *nspace))
+    }
+
+    pub(super) fn enter(&mut self, members: Arc<[Members]>, request: Arc<ControlRequest>) {
+        if self.entered.len() < MOST_ENTERED {
+            self.entered.insert((members, request));
+        }
     }
 
     pub(super) fn forget(&mut self, nspace: &Nspace) {
@@ -208,7 +221,7 @@ impl Root {
                 self.note_paused(cx, nspace, ranks, Some(from), *action);
             }
         }
-        self.carry_out(cx, asker, members, Arc::new(request));
+        self.send_out(cx, asker, members, Arc::new(request));
     }
 
     /// Cancels earlier requests of this process or tool. A tool may also cancel the named requests of others.
@@ -218,89 +231,51 @@ impl Root {
             Cancel::All => asker.by == *by,
             Cancel::Named(id) => asker.id.as_ref() == Some(id) && (asker.by == *by || is_tool),
         };
-        let is_control = |asked: &Asked| asked.kind().targets().is_some();
+        let is_control = |kind: &dyn Kind| kind.targets().is_some();
         let found = self.dismiss(cx, is_control, is_meant, Status::ERR_JOB_CANCELED);
         if found || *cancel == Cancel::All { Status::SUCCESS } else { Status::ERR_NOT_FOUND }
     }
 
     /// Sends a request to the daemons of its targets.
-    fn carry_out(
-        &mut self,
-        cx: &mut Cx<'_>,
-        asker: Asker,
-        members: &[Members],
-        request: Arc<ControlRequest>,
-    ) {
+    fn send_out(&mut self, cx: &mut Cx<'_>, asker: Asker, members: &[Members], request: Arc<ControlRequest>) {
         let targets = self.with_the_dead(members);
         let living = targets.iter().map(|t| Members { nspace: t.nspace.clone(), ranks: t.open.clone() });
         let members: Arc<[Members]> = living.collect();
         if targets.are_closed() {
             return self.tell_asker(cx, asker, (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)));
         }
-        let cleanup = (members.clone(), request.clone());
-        if self.cleanups.entered.contains(&cleanup) {
+        if self.cleanups.entered.contains(&(members.clone(), request.clone())) {
             return self.tell_asker(cx, asker, (Status::SUCCESS, targets.told(Status::SUCCESS)));
         }
-        if let Some(number) = self.cleanups.being_entered.get(&cleanup)
-            && let Some(same) = self.operations.get_mut(*number)
-        {
-            return same.askers.push(asker);
+        if request.is_cleanup_alone() {
+            let is_same = |one: &Controlling| one.request == request && one.members == members;
+            let same = self.operations.of::<Controlling>().find(|(_, one)| is_same(one));
+            if let Some(number) = same.map(|(number, _)| number) {
+                return self.operations.join(cx, number, asker);
+            }
         }
         let control = Controlling { request: request.clone(), members: members.clone(), targets };
-        let asked = Asked::Control(control);
-        let Some(number) = self.begin_operation(cx, Some(asker), None, asked) else { return };
-        if request.is_cleanup_alone() {
-            self.cleanups.being_entered.insert(cleanup, number);
-        }
-        for (at, targets) in members.iter().enumerate().filter(|(_, targets)| !targets.ranks.is_empty()) {
+        let Some(number) = self.operations.begin(cx, Some(asker), None, control) else { return };
+        for targets in members.iter().filter(|targets| !targets.ranks.is_empty()) {
             let Members { nspace, ranks } = targets;
             let daemons = self.desc(nspace).map(|desc| desc.nodes_of(ranks)).unwrap_or_default();
             let task = Task::Control { targets: targets.clone(), request: request.clone() };
-            let task = self.give_task(cx, number, daemons, task);
-            if let Some(Asked::Control(control)) = self.operations.get_mut(number).map(|one| &mut one.asked)
-                && let Some(target) = control.targets.iter_mut().nth(at)
-            {
-                target.task = task;
-            }
-        }
-    }
-
-    /// All targets have a result, or the request has failed as a whole.
-    pub(super) fn answer_control(
-        &mut self,
-        cx: &mut Cx<'_>,
-        askers: Vec<Asker>,
-        control: Controlling,
-        status: Status,
-    ) {
-        let status = if status.is_success() { control.status() } else { status };
-        let deadly = control.request.actions.iter().find_map(|action| action.deadly());
-        for asker in askers {
-            for Members { nspace, ranks } in &control.targets.with(Status::SUCCESS) {
-                deadly
-                    .into_iter()
-                    .for_each(|signal| self.tell_who_ends(cx, nspace, ranks, &asker.by, signal));
-            }
-            self.tell_asker(cx, asker, (status, control.targets.told(status)));
-        }
-        let cleanup = (control.members, control.request);
-        self.cleanups.being_entered.remove(&cleanup);
-        let is_to_keep = cleanup.1.is_cleanup_alone() && self.cleanups.entered.len() < MOST_ENTERED;
-        if status.is_success() && is_to_keep {
-            self.cleanups.entered.insert(cleanup);
+            self.operations.give_task(cx, number, daemons, task);
         }
     }
 
     /// Processes have ended before all daemons have done their part.
     pub(super) fn control_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         self.checkpoint_without(cx, nspace, ranks);
-        let mut emptied = Vec::new();
-        for (number, operation) in self.operations.iter_mut() {
-            if let Asked::Control(control) = &mut operation.asked {
-                emptied.push((number, control.without(nspace, ranks)));
-            }
+        let all = self.operations.of_mut::<Controlling>();
+        let touched: Vec<(u64, bool)> =
+            all.map(|(number, control)| (number, control.without(nspace, ranks))).collect();
+        for (number, is_over) in touched {
+            let is_of_job =
+                |task: &Task| matches!(task, Task::Control { targets, .. } if targets.nspace == *nspace);
+            let then = self.operations.drop_tasks(cx, number, |task| is_over && is_of_job(task));
+            self.carry_out(cx, then);
         }
-        emptied.iter().for_each(|(number, tasks)| self.drop_tasks(cx, *number, tasks));
     }
 }
 

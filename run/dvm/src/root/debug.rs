@@ -8,6 +8,7 @@
 //! A stop is an operation that lasts from the start of the job until no rank is held, and begins again when a rank stops there later. A release
 //! event raised for one node only does not reach the root; instead the root notices that the processes there deregister their handlers for it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use phalanx_core::{Event, Time};
@@ -18,12 +19,11 @@ use crate::id::NodeId;
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::asked::Asked;
+use crate::root::answer::Asker;
 use crate::root::event::LATEST;
 use crate::root::jobs::Jobs;
 use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::Asker;
 use crate::root::turn::{Cx, ENOUGH};
 
 /// The stops, in the order in which a process comes to them.
@@ -32,7 +32,7 @@ pub(crate) const ATTRIBUTES: &[&str] = &[Place::Init.key(), Place::Program.key()
 /// Ranks of a job that are to wait for a debugger at the same place.
 #[derive(Debug)]
 pub(super) struct Stop {
-    pub(super) nspace: Nspace,
+    nspace: Nspace,
     place: Place,
     /// Ranks that have not reached the stop.
     missing: Ranges,
@@ -132,6 +132,10 @@ impl Kind for Stop {
         self.nspace == *nspace
     }
 
+    fn calls(&self) -> Vec<String> {
+        vec![self.nspace.to_string()]
+    }
+
     fn is_of_askers(&self) -> bool {
         false
     }
@@ -210,19 +214,10 @@ impl Root {
         for place in Place::ALL {
             let ranks = job.find(place.key()).map(|value| stopped(value, size)).unwrap_or_default();
             if !ranks.is_empty() {
-                self.begin_stop(cx, Stop::new(nspace, place, ranks.clone()));
+                self.operations.begin(cx, None, None, Stop::new(nspace, place, ranks.clone()));
                 self.watch_stopped(cx, nspace, ranks);
             }
         }
-    }
-
-    fn begin_stop(&mut self, cx: &mut Cx<'_>, stop: Stop) -> Option<u64> {
-        let nspace = stop.nspace.clone();
-        let number = self.begin_operation(cx, None, None, Asked::Stop(stop));
-        if let Some(job) = self.jobs.get_mut(&nspace) {
-            job.stops.extend(number);
-        }
-        number
     }
 
     fn watch_stopped(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Ranges) {
@@ -236,14 +231,14 @@ impl Root {
         let at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT);
         let is_in_init = at.is_some_and(|at| at.value.as_str() == Some(IN_INIT));
         let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let (stops, size) = (job.stops.clone(), job.desc.size);
+        let size = job.desc.size;
         let in_program = job.desc.job.iter().find(|kval| kval.key == *Place::Program.key());
         let is_to_stop = in_program.is_some_and(|kval| stopped(&kval.value, size).contains(rank.0));
-        let stop_of = |number: &u64| match self.operations.get(*number).map(|one| &one.asked) {
-            Some(Asked::Stop(stop)) => Some(stop),
-            _ => None,
+        let stops = || {
+            let called = self.operations.called::<Stop>(nspace.as_str());
+            called.filter_map(|number| self.operations.get::<Stop>(number))
         };
-        let awaited = stops.iter().filter_map(stop_of).find(|stop| stop.missing.contains(rank.0));
+        let awaited = stops().find(|stop| stop.missing.contains(rank.0));
         let awaited = awaited.map(|stop| stop.place);
         let place = match is_in_init {
             true => Some(Place::Init),
@@ -251,9 +246,9 @@ impl Root {
         };
         // A rank may come again: it was started again, or is several programs, one behind the other.
         if let Some(place) = place
-            && !stops.iter().filter_map(stop_of).any(|stop| stop.place == place)
+            && !stops().any(|stop| stop.place == place)
         {
-            self.begin_stop(cx, Stop::new(nspace, place, Ranges::new()));
+            self.operations.begin(cx, None, None, Stop::new(nspace, place, Ranges::new()));
         }
         if place.is_some() && awaited.is_none() {
             self.watch_stopped(cx, nspace, Ranges::single(rank.0));
@@ -291,9 +286,10 @@ impl Root {
 
     /// No process at this daemon waits for a debugger any more.
     pub(super) fn released_on(&mut self, cx: &mut Cx<'_>, node: NodeId) {
-        let stopped = self.jobs.iter().filter(|(_, job)| !job.stops.is_empty());
-        let here = stopped.map(|(nspace, job)| (nspace.clone(), job.desc.ranks_on(node)));
-        for (nspace, here) in here.collect::<Vec<_>>() {
+        let stopped: BTreeSet<Nspace> =
+            self.operations.of::<Stop>().map(|(_, stop)| stop.nspace.clone()).collect();
+        for nspace in stopped {
+            let here = self.desc(&nspace).map(|desc| desc.ranks_on(node)).unwrap_or_default();
             self.change_stops(cx, &nspace, |stop| drop(stop.release(here.clone())));
         }
     }
@@ -309,10 +305,7 @@ impl Root {
     /// These are started again, and come anew to where they are to stop.
     pub(super) fn stop_again(&mut self, nspace: &Nspace, ranks: &Ranges) {
         let Some(job) = self.jobs.get(nspace) else { return };
-        for number in &job.stops {
-            let Some(Asked::Stop(stop)) = self.operations.get_mut(*number).map(|one| &mut one.asked) else {
-                continue;
-            };
+        for (_, stop) in self.operations.of_mut::<Stop>().filter(|(_, stop)| stop.nspace == *nspace) {
             let stated = job.desc.job.iter().find(|kval| kval.key == *stop.place.key());
             let again = stated.map(|kval| stopped(&kval.value, job.desc.size).and(ranks)).unwrap_or_default();
             stop.held.take(&again);
@@ -323,26 +316,15 @@ impl Root {
 
     /// The job is over.
     pub(super) fn end_stops_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let is_of_job = |asked: &Asked| matches!(asked, Asked::Stop(stop) if stop.nspace == *nspace);
-        for number in self.operations.numbers(|one| is_of_job(&one.asked)) {
-            if let Some(operation) = self.end_operation(number) {
-                self.answer_operation(cx, operation, Status::ERR_JOB_TERMINATED);
-            }
-        }
-    }
-
-    pub(super) fn forget_stop(&mut self, number: u64, nspace: &Nspace) {
-        if let Some(job) = self.jobs.get_mut(nspace) {
-            job.stops.retain(|stop| *stop != number);
+        for number in self.operations.called::<Stop>(nspace.as_str()).collect::<Vec<_>>() {
+            let then = self.operations.finish(cx, number, Status::ERR_JOB_TERMINATED);
+            self.carry_out(cx, then);
         }
     }
 
     fn change_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, mut change: impl FnMut(&mut Stop)) {
-        let stops = self.jobs.get(nspace).map(|job| job.stops.clone()).unwrap_or_default();
-        for number in stops {
-            let Some(Asked::Stop(stop)) = self.operations.get_mut(number).map(|one| &mut one.asked) else {
-                continue;
-            };
+        for number in self.operations.called::<Stop>(nspace.as_str()).collect::<Vec<_>>() {
+            let Some(stop) = self.operations.get_mut::<Stop>(number) else { continue };
             change(stop);
             let is_over = stop.is_over();
             // Do not report a stop that no rank has reached.
@@ -350,8 +332,9 @@ impl Root {
                 let at = stop.at.take();
                 self.tell_of_stop(cx, nspace, at);
             }
-            if is_over && let Some(operation) = self.end_operation(number) {
-                self.answer_operation(cx, operation, Status::SUCCESS);
+            if is_over {
+                let then = self.operations.finish(cx, number, Status::SUCCESS);
+                self.carry_out(cx, then);
             }
         }
     }

@@ -15,10 +15,10 @@ use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, 
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::Root;
-use crate::root::asked::Asked;
+use crate::root::answer::Asker;
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
-use crate::root::operations::Asker;
+use crate::root::kind::Kind;
 use crate::root::turn::Cx;
 use crate::signals::{SIGKILL, SIGTERM};
 
@@ -327,7 +327,7 @@ impl Root {
     /// Ranks have failed while their job goes on: releases whatever waits for them.
     fn go_on_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
         let is_dead = |asker: &Asker| asker.by.nspace == *nspace && dead.contains(asker.by.rank.0);
-        self.dismiss(cx, Asked::is_of_askers, is_dead, Status::ERR_PROC_ABORTED);
+        self.dismiss(cx, Kind::is_of_askers, is_dead, Status::ERR_PROC_ABORTED);
         self.control_without(cx, nspace, dead);
         self.try_assemblies(cx);
         self.stop_without(cx, nspace, dead);
@@ -340,7 +340,12 @@ impl Root {
         self.try_assemblies(cx);
         self.tell_end(cx, job);
         self.restart_without(cx, nspace);
-        self.end_operations_of(cx, nspace);
+        let is_of_job = |asker: &Asker| asker.by.nspace == *nspace;
+        self.dismiss(cx, Kind::is_of_askers, is_of_job, Status::ERR_LOST_CONNECTION);
+        self.end_stops_of(cx, nspace);
+        self.control_without(cx, nspace, &Ranges::first(u32::MAX));
+        self.end_surveys_of(cx, nspace);
+        self.end_last_look_of(nspace);
         self.end_pushes_of(cx, &ProcId::all(nspace));
         // Published after the last process had ended, or by requests that were just given up.
         self.withdraw_published(cx, nspace);

@@ -15,12 +15,12 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 use crate::msg::{Agreed, Collective, Down, Members, OpId, Outcome, each, procs as procs_in};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::answer::Answer;
-use crate::root::asked::Asked;
+use crate::root::answer::{Answer, Asker};
 use crate::root::collective::Meeting;
+use crate::root::consequence::Consequence;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::{Asker, Operation};
+use crate::root::operations::Taken;
 use crate::root::turn::{Cx, ENOUGH};
 
 pub(crate) const ATTRIBUTES: &[&str] = &[
@@ -35,20 +35,10 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
 /// Attributes that a destruct honours.
 pub(crate) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::GROUP_FT_COLLECTIVE];
 
-/// The operations of groups that grow, by the group's name.
-#[derive(Debug, Default)]
-pub(super) struct Assemblies(BTreeMap<String, u64>);
-
-impl Assemblies {
-    pub(super) fn forget(&mut self, assembly: &Assembly) {
-        self.0.remove(&assembly.name);
-    }
-}
-
 /// A group that grows while it forms.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    pub(super) name: String,
+    name: String,
     /// The number of leaders, once a leader has given it.
     leaders: Option<u64>,
     /// Set once leaders that know each other have met in a collective.
@@ -106,14 +96,14 @@ impl Root {
 
     /// A collective of leaders has failed, so the processes that they would have added fail with it.
     pub(super) fn give_up_group(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
-        let number = self.assemblies.0.get(collective.id.as_deref().unwrap_or_default()).copied();
+        let number = self.assembly_of(collective.id.as_deref().unwrap_or_default());
         number.into_iter().for_each(|number| self.end_assembly(cx, number, &Err(status)));
     }
 
     /// The same for leaders that have met and wait for the processes that they add.
     pub(super) fn give_up_growing(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
-        let number = self.assemblies.0.get(collective.id.as_deref().unwrap_or_default()).copied();
-        let met = number.and_then(|number| self.assembly(number)?.met.as_ref());
+        let number = self.assembly_of(collective.id.as_deref().unwrap_or_default());
+        let met = number.and_then(|number| self.operations.get::<Assembly>(number)?.met.as_ref());
         if met.is_some_and(|met| matches!(&*met.meeting.op, OpId::Collective(op) if op == collective)) {
             number.into_iter().for_each(|number| self.end_assembly(cx, number, &Err(status)));
         }
@@ -152,10 +142,7 @@ impl Root {
             Ok(number) => number,
             Err(status) => return answer.done(cx, status),
         };
-        match self.operations.get_mut(number) {
-            Some(operation) => operation.askers.push(Asker::new(from, answer)),
-            None => return answer.done(cx, Status::ERROR),
-        }
+        self.operations.join(cx, number, Asker::new(from, answer));
         self.grow(cx, number, info);
     }
 
@@ -163,7 +150,7 @@ impl Root {
     fn grow(&mut self, cx: &mut Cx<'_>, number: u64, info: &[Info]) {
         let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
         if let Some(seconds) = seconds {
-            self.limit_operation(number, cx.now.after(Duration::from_secs(seconds)));
+            self.operations.limit(number, cx.now.after(Duration::from_secs(seconds)));
         }
         self.try_assembly(cx, number);
     }
@@ -201,27 +188,21 @@ impl Root {
     }
 
     fn open_assembly(&mut self, cx: &mut Cx<'_>, name: &str) -> Result<(u64, &mut Assembly), Status> {
-        let number = match self.assemblies.0.get(name) {
-            Some(number) => *number,
-            None => {
-                let assembly = Assembly { name: name.to_owned(), ..Assembly::default() };
-                let number = self.begin_operation(cx, None, None, Asked::Group(assembly));
-                let number = number.ok_or(Status::ERR_OUT_OF_RESOURCE)?;
-                self.assemblies.0.insert(name.to_owned(), number);
-                number
-            }
-        };
-        Ok((number, self.assembly_mut(number).ok_or(Status::ERR_NOT_FOUND)?))
+        let number = self.assembly_of(name).or_else(|| {
+            let assembly = Assembly { name: name.to_owned(), ..Assembly::default() };
+            self.operations.begin(cx, None, None, assembly)
+        });
+        let number = number.ok_or(Status::ERR_OUT_OF_RESOURCE)?;
+        Ok((number, self.operations.get_mut(number).ok_or(Status::ERR_NOT_FOUND)?))
     }
 
     /// Processes have failed, or a job is over.
     pub(super) fn try_assemblies(&mut self, cx: &mut Cx<'_>) {
-        let open: Vec<u64> = self.assemblies.0.values().copied().collect();
-        open.into_iter().for_each(|number| self.try_assembly(cx, number));
+        self.assemblies_by_name().into_iter().for_each(|number| self.try_assembly(cx, number));
     }
 
     fn try_assembly(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let Some(assembly) = self.assembly(number) else { return };
+        let Some(assembly) = self.operations.get::<Assembly>(number) else { return };
         let is_gone =
             |proc: &ProcId| self.jobs.get(&proc.nspace).is_none_or(|job| job.dead.contains(proc.rank.0));
         if assembly.members.iter().chain(assembly.came.keys()).any(is_gone) {
@@ -238,7 +219,7 @@ impl Root {
 
     /// Asks daemons to report members that end, however they end, without having arrived.
     fn watch_missing(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let Some(assembly) = self.assembly_mut(number) else { return };
+        let Some(assembly) = self.operations.get_mut::<Assembly>(number) else { return };
         let unwatched: Vec<ProcId> =
             assembly.missing().filter(|proc| !assembly.watched.contains(*proc)).cloned().collect();
         assembly.watched.extend(unwatched.iter().cloned());
@@ -253,53 +234,26 @@ impl Root {
     pub(super) fn assemblies_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let is_one = |proc: &ProcId| proc.nspace == *nspace && ranks.contains(proc.rank.0);
         let is_in_vain = |assembly: &Assembly| assembly.missing().any(is_one);
-        let open = self.assemblies.0.values().copied();
-        let in_vain = open.filter(|number| self.assembly(*number).is_some_and(is_in_vain));
-        for number in in_vain.collect::<Vec<_>>() {
+        let mut in_vain = self.assemblies_by_name();
+        in_vain.retain(|number| self.operations.get(*number).is_some_and(is_in_vain));
+        for number in in_vain {
             self.end_assembly(cx, number, &Err(Status::GROUP_CONSTRUCT_ABORT));
         }
     }
 
     fn end_assembly(&mut self, cx: &mut Cx<'_>, number: u64, outcome: &Result<GroupFormed, Status>) {
-        let Some(Operation { asked, askers, .. }) = self.end_operation(number) else { return };
-        if let Asked::Group(assembly) = asked {
-            self.answer_group(cx, askers, assembly, outcome);
+        if let Some(Taken { kind, askers, .. }) = self.operations.take::<Assembly>(number) {
+            kind.answer_all(cx, askers, outcome);
         }
     }
 
-    /// Answers every process that has arrived. One that no leader named is no member.
-    pub(super) fn answer_group(
-        &mut self,
-        cx: &mut Cx<'_>,
-        askers: Vec<Asker>,
-        assembly: Assembly,
-        outcome: &Result<GroupFormed, Status>,
-    ) {
-        if let Some(Met { meeting: Meeting { op, to }, .. }) = assembly.met {
-            let outcome = outcome.clone().map(Agreed::Group);
-            cx.cast(to, Down::Done { op, outcome });
-        }
-        for Asker { by, answer, .. } in askers {
-            let reply = match outcome {
-                Ok(_) if !assembly.members.contains(&by) => Err(Status::ERR_NOT_A_MEMBER),
-                outcome => outcome.clone(),
-            };
-            answer.give(cx, HostReply::Group(reply));
-        }
+    fn assembly_of(&self, name: &str) -> Option<u64> {
+        self.operations.called::<Assembly>(name).next()
     }
 
-    fn assembly(&self, number: u64) -> Option<&Assembly> {
-        match &self.operations.get(number)?.asked {
-            Asked::Group(assembly) => Some(assembly),
-            _ => None,
-        }
-    }
-
-    fn assembly_mut(&mut self, number: u64) -> Option<&mut Assembly> {
-        match &mut self.operations.get_mut(number)?.asked {
-            Asked::Group(assembly) => Some(assembly),
-            _ => None,
-        }
+    fn assemblies_by_name(&self) -> Vec<u64> {
+        let all = self.operations.of::<Assembly>();
+        all.map(|(number, one)| (&one.name, number)).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 }
 
@@ -320,8 +274,13 @@ impl Kind for Assembly {
         false
     }
 
-    fn failure(&self, status: Status) -> HostReply {
-        HostReply::Group(Err(status))
+    fn calls(&self) -> Vec<String> {
+        vec![self.name.clone()]
+    }
+
+    fn answer(self: Box<Self>, cx: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
+        self.answer_all(cx, askers, &Err(status));
+        Vec::new()
     }
 
     fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
@@ -360,6 +319,21 @@ impl Assembly {
 
     fn arrived(&self) -> impl Iterator<Item = &ProcId> {
         self.came.keys().chain(self.met.iter().flat_map(|met| &met.procs))
+    }
+
+    /// Answers every process that has arrived. One that no leader named is no member.
+    fn answer_all(self, cx: &mut Cx<'_>, askers: Vec<Asker>, outcome: &Result<GroupFormed, Status>) {
+        if let Some(Met { meeting: Meeting { op, to }, .. }) = self.met {
+            let outcome = outcome.clone().map(Agreed::Group);
+            cx.cast(to, Down::Done { op, outcome });
+        }
+        for Asker { by, answer, .. } in askers {
+            let reply = match outcome {
+                Ok(_) if !self.members.contains(&by) => Err(Status::ERR_NOT_A_MEMBER),
+                outcome => outcome.clone(),
+            };
+            answer.give(cx, HostReply::Group(reply));
+        }
     }
 }
 

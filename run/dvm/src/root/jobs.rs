@@ -54,8 +54,6 @@ pub(super) struct RootJob {
     pub(super) streams_over: BTreeMap<Rank, u16>,
     /// The directives of the request on the format of output.
     pub(super) style: Vec<Info>,
-    /// The operations of its stops for a debugger, in the order in which a process reaches them.
-    pub(super) stops: Vec<u64>,
     /// Processes that have called init, by daemon.
     connected: BTreeMap<NodeId, Reached>,
     /// The daemons that have reported the end of all their processes.
@@ -146,7 +144,6 @@ impl Root {
             cache: Cache::new(CachePlan::new(&job.info, self.config.limits.output_cache)),
             streams_over: BTreeMap::new(),
             style: job.info.iter().filter(|info| is_of_style(info)).cloned().collect(),
-            stops: Vec::new(),
             desc: desc.clone(),
             spawn: None,
             descent,

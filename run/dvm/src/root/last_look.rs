@@ -1,16 +1,16 @@
 //! What the processes of a job were waiting for when its end was decided. The daemons look before they end anything, and report
 //! it in sets of ranks; the journal keeps it for the exit report.
 
+use phalanx_spec::Status;
 use phalanx_wire::Nspace;
 
 use crate::msg::{Part, Stuck, Subject, Task};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::asked::Asked;
+use crate::root::answer::Asker;
+use crate::root::consequence::Consequence;
 use crate::root::jobs::Jobs;
-use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::Asker;
 use crate::root::turn::Cx;
 
 /// A look that daemons were asked to take. No request waits for it.
@@ -33,10 +33,15 @@ impl Kind for LastLook {
         false
     }
 
-    fn task_done(&mut self, _: u32, _: &Ranges, part: Part, _: &Jobs) {
+    fn task_done(&mut self, _: &Task, _: &Ranges, part: Part, _: &Jobs) {
         if let Part::Found(found) = part {
             self.stuck = found.stuck;
         }
+    }
+
+    fn answer(self: Box<Self>, _: &mut Cx<'_>, _: Vec<Asker>, _: Status) -> Vec<Consequence> {
+        let LastLook { nspace, stuck } = *self;
+        if stuck.is_empty() { Vec::new() } else { vec![Consequence::Saw { nspace, stuck }] }
     }
 
     fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
@@ -54,21 +59,20 @@ impl Root {
         let Some(job) = self.jobs.get(nspace).filter(|job| job.journal.has_started()) else { return };
         let daemons = job.desc.nodes.clone();
         let look = LastLook { nspace: nspace.clone(), stuck: Vec::new() };
-        let Some(number) = self.begin_operation(cx, None, None, Asked::LastLook(look)) else { return };
-        self.give_task(cx, number, daemons, Task::Survey(Subject::Stuck { nspace: nspace.clone() }));
+        let Some(number) = self.operations.begin(cx, None, None, look) else { return };
+        self.operations.give_task(
+            cx,
+            number,
+            daemons,
+            Task::Survey(Subject::Stuck { nspace: nspace.clone() }),
+        );
     }
 
     /// The job is over: drops its look, even if daemons have yet to report.
     pub(super) fn end_last_look_of(&mut self, nspace: &Nspace) {
-        let is_of_job = |asked: &Asked| matches!(asked, Asked::LastLook(look) if look.nspace == *nspace);
-        for number in self.operations.numbers(|one| is_of_job(&one.asked)) {
-            drop(self.end_operation(number));
-        }
-    }
-
-    pub(super) fn note_last_look(&mut self, cx: &Cx<'_>, look: LastLook) {
-        if !look.stuck.is_empty() {
-            self.append(cx, &look.nspace, What::Stuck(look.stuck));
+        let of_job = self.operations.of::<LastLook>().filter(|(_, look)| look.nspace == *nspace);
+        for number in of_job.map(|(number, _)| number).collect::<Vec<_>>() {
+            drop(self.operations.take::<LastLook>(number));
         }
     }
 }

@@ -6,9 +6,9 @@
 
 mod abilities;
 mod answer;
-mod asked;
 mod checkpoint;
 mod collective;
+mod consequence;
 mod control;
 mod debug;
 mod descent;
@@ -59,25 +59,27 @@ use phalanx_wire::cmd::control::JobControl;
 use crate::config::NodeConfig;
 use crate::id::{Landing, NodeId};
 use crate::job::JobRequest;
-use crate::msg::{self, Control, NodeReport, OpId, OutputPiece, Part, Up};
+use crate::msg::{self, Control, Members, NodeReport, OpId, OutputPiece, Part, Up};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::timers::Timers;
 
-use answer::{Answer, Answers};
+use answer::{Answer, Answers, Asker};
 use collective::Collectives;
+use consequence::Consequence;
 use control::Cleanups;
 use event::Interests;
-use group::Assemblies;
 use invite::Invitations;
 use iof::Readers;
 use jobs::Jobs;
 use journal::{Journals, What};
+use kind::Kind;
 use nodes::Nodes;
 use operations::Operations;
 use publish::Store;
 use relations::Relations;
 use requests::Answered;
+use spawn::Spawning;
 use timer::Timer;
 use tool::Tools;
 use turn::Cx;
@@ -136,7 +138,6 @@ pub(crate) struct Root {
     relations: Relations,
     last_context: u64,
     collectives: Collectives,
-    assemblies: Assemblies,
     invitations: Invitations,
     answers: Answers,
     operations: Operations,
@@ -245,7 +246,6 @@ impl Root {
             relations: Relations::default(),
             last_context: 0,
             collectives: Collectives::default(),
-            assemblies: Assemblies::default(),
             invitations: Invitations::default(),
             answers: Answers::default(),
             operations: Operations::default(),
@@ -262,7 +262,8 @@ impl Root {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.timers.next().filter(|_| !self.nodes.stands())
+        let next = self.timers.next().into_iter().chain(self.operations.deadline()).min();
+        next.filter(|_| !self.nodes.stands())
     }
 
     pub(crate) fn handle(&mut self, now: Time, input: ToRoot, out: &mut VecDeque<FromRoot>) {
@@ -289,13 +290,23 @@ impl Root {
             ToRoot::Lost { node, why } => {
                 self.forget_readers_on(cx, node);
                 self.on_tools_lost(cx, node);
-                self.dismiss_askers_on(cx, node);
+                let is_there = |asker: &Asker| asker.answer.origin() == node;
+                self.dismiss(cx, Kind::is_of_askers, is_there, Status::ERR_LOST_CONNECTION);
                 self.lose_processes(cx, node, &why);
             }
             ToRoot::Forgotten(nspace) => self.on_forgotten(cx, &nspace),
             ToRoot::Tick => {
                 // One at a time: the consequences of each timer come before the next timer.
-                if let Some(timer) = self.timers.pop_due(now) {
+                let is_operation = self
+                    .operations
+                    .deadline()
+                    .is_some_and(|at| self.timers.next().is_none_or(|timer| at < timer));
+                if is_operation {
+                    self.operations
+                        .pop_due(now)
+                        .into_iter()
+                        .for_each(|number| self.on_operation_due(cx, number));
+                } else if let Some(timer) = self.timers.pop_due(now) {
                     self.on_timer(cx, timer);
                 }
             }
@@ -412,13 +423,63 @@ impl Root {
             Timer::Boot => self.on_boot_over(cx),
             Timer::Readers(nspace) => self.on_readers_due(cx, &nspace),
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
-            Timer::Operation(number) => self.on_operation_due(cx, number),
+        }
+    }
+
+    /// The deadline of an operation has passed.
+    fn on_operation_due(&mut self, cx: &mut Cx<'_>, number: u64) {
+        if let Some(Spawning { nspace }) = self.operations.get(number) {
+            let nspace = nspace.clone();
+            return self.on_start_limit(cx, &nspace);
+        }
+        let then = self.operations.finish(cx, number, Status::ERR_TIMEOUT);
+        self.carry_out(cx, then);
+    }
+
+    /// Dismisses the matching requesters of the chosen operations. Returns whether one matched.
+    fn dismiss(
+        &mut self,
+        cx: &mut Cx<'_>,
+        chosen: impl Fn(&dyn Kind) -> bool,
+        is_gone: impl Fn(&Asker) -> bool,
+        status: Status,
+    ) -> bool {
+        let (found, then) = self.operations.dismiss(cx, chosen, is_gone, status);
+        self.carry_out(cx, then);
+        found
+    }
+
+    /// The only place where one verb acts on the tables of another because of what has been decided.
+    fn carry_out(&mut self, cx: &mut Cx<'_>, all: Vec<Consequence>) {
+        for consequence in all {
+            match consequence {
+                Consequence::Tell { asker, status, results } => self.tell_asker(cx, asker, (status, results)),
+                Consequence::Answer { askers, queries, found } => {
+                    self.answer_askers(cx, askers, &queries, &found)
+                }
+                Consequence::NextStep(number) => self.renew(cx, number),
+                Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
+                Consequence::Ended { members: Members { nspace, ranks }, by, signal } => {
+                    self.tell_who_ends(cx, &nspace, &ranks, &by, signal);
+                }
+                Consequence::Cleanup { members, request } => self.cleanups.enter(members, request),
+                Consequence::Checkpointed { members, name } => self.checkpointed(cx, &members, &name),
+                Consequence::Control { asker, members, request } => {
+                    self.control(cx, asker, &members, request)
+                }
+                Consequence::RestartOver(members) => self.restarts_no_more(&members),
+                Consequence::Restarted { members: Members { nspace, ranks }, pids } => {
+                    self.tell_restarted(cx, &nspace, &ranks, pids);
+                }
+                Consequence::Recover(end) => self.recover_or_end(cx, &end),
+                Consequence::Saw { nspace, stuck } => drop(self.append(cx, &nspace, What::Stuck(stuck))),
+            }
         }
     }
 
     /// What is waiting here.
     pub(crate) fn explain(&self) -> Vec<Waiting> {
-        let mut waiting = self.explain_operations();
+        let mut waiting = self.operations.explain(&self.jobs);
         waiting.extend(self.explain_readers());
         waiting.extend(self.explain_topologies());
         waiting

@@ -1,12 +1,16 @@
-//! Which processes and tools may steer which jobs.
+//! Which processes and tools may steer which jobs, and which targets a request names.
 //!
 //! Which users may connect at all is decided by the servers from the kernel's credentials: the owner of the DVM, and root.
 //! Their tools may steer every job. Ranks run arbitrary programs, so the DVM's configuration sets how far they may go.
 
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::config::Steer;
+use crate::msg::Members;
+use crate::ranges::Ranges;
 use crate::root::Root;
+use crate::root::targets::Targets;
 
 impl Root {
     /// Whether this process or tool may act on the ranks of that job.
@@ -33,4 +37,63 @@ impl Root {
             }
         }
     }
+
+    /// The named processes; none named means all of the requester's job. The error names unknown ones, and those that the
+    /// requester may not steer.
+    pub(super) fn targets_of(&self, from: &ProcId, named: &[ProcId]) -> Result<Vec<Members>, Targets> {
+        let whole = ProcId::all(&from.nspace);
+        let named = if named.is_empty() { std::slice::from_ref(&whole) } else { named };
+        let mut known: Vec<Members> = Vec::new();
+        let mut refused = Targets::default();
+        for ProcId { nspace, rank } in named {
+            let size = self.size_of(nspace).unwrap_or(0);
+            let members = Members {
+                nspace: nspace.clone(),
+                ranks: match *rank {
+                    Rank::WILDCARD => Ranges::first(size.max(1)),
+                    Rank(rank) => Ranges::single(rank),
+                },
+            };
+            match *rank {
+                _ if size == 0 => refused.refuse(members, Status::ERR_NOT_FOUND, Some(NO_JOB)),
+                _ if !self.may_steer(from, nspace) => {
+                    refused.refuse(members, Status::ERR_NO_PERMISSIONS, None);
+                }
+                Rank(rank) if rank >= size && Rank(rank) != Rank::WILDCARD => {
+                    let why = format!("no such rank: the job has {size}");
+                    refused.refuse(members, Status::ERR_BAD_PARAM, Some(&why));
+                }
+                _ => add(&mut known, nspace, &members.ranks),
+            }
+        }
+        if refused.is_empty() { Ok(known) } else { Err(refused) }
+    }
+
+    /// The size of a running job, or of one that has ended lately.
+    fn size_of(&self, nspace: &Nspace) -> Option<u32> {
+        let live = self.desc(nspace).map(|desc| desc.size);
+        live.or_else(|| self.journals.get(nspace).map(|journal| journal.desc().size))
+    }
+
+    /// Gives a result to targets that have failed while their job goes on, and to those in ended jobs.
+    pub(super) fn with_the_dead(&self, members: &[Members]) -> Targets {
+        let mut targets = Targets::of(members);
+        for target in targets.iter_mut() {
+            let dead = match self.jobs.get(&target.nspace) {
+                Some(job) => job.gone(),
+                None => target.open.clone(),
+            };
+            target.set(&dead, Status::ERR_NOT_FOUND);
+        }
+        targets
+    }
 }
+
+fn add(members: &mut Vec<Members>, nspace: &Nspace, ranks: &Ranges) {
+    match members.iter_mut().find(|m| m.nspace == *nspace) {
+        Some(same) => same.ranks.add(ranks),
+        None => members.push(Members { nspace: nspace.clone(), ranks: ranks.clone() }),
+    }
+}
+
+const NO_JOB: &str = "no such job is known";

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use phalanx_core::HostReply;
 use phalanx_spec::{Status, keys};
-use phalanx_wire::{Info, Nspace, Text};
+use phalanx_wire::{Info, Text};
 
 use crate::id::NodeId;
 use crate::msg::{Part, Provision, Results, Task};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::asked::Asked;
+use crate::root::answer::Asker;
+use crate::root::consequence::Consequence;
 use crate::root::control::MOST_OPEN;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::Asker;
 use crate::root::turn::Cx;
 
 /// A run of the site's program.
@@ -33,14 +33,22 @@ impl Kind for Provisioning {
         MOST_OPEN
     }
 
-    fn concerns(&self, _: &Nspace) -> bool {
-        false
-    }
-
-    fn task_done(&mut self, _: u32, _: &Ranges, part: Part, _: &Jobs) {
+    fn task_done(&mut self, _: &Task, _: &Ranges, part: Part, _: &Jobs) {
         if let Part::Results(results) = part {
             self.results = results;
         }
+    }
+
+    fn answer(self: Box<Self>, cx: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
+        let status = match (status.is_success(), self.results.iter().next()) {
+            (true, Some((status, _))) => status,
+            (true, None) => Status::ERROR,
+            (false, _) => status,
+        };
+        let why = self.results.why(status).map(|why| Info::new(keys::EVENT_TEXT_MESSAGE, why));
+        let told: Vec<Info> = why.into_iter().collect();
+        askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Infos(status, told.clone())));
+        Vec::new()
     }
 
     fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
@@ -66,27 +74,10 @@ impl Root {
             return asker.answer.give(cx, HostReply::Infos(status, why));
         }
         let Provision { nodes, image } = wanted;
-        let asked = Asked::Provision(Provisioning { nodes: nodes.clone(), results: Results::default() });
-        let Some(number) = self.begin_operation(cx, Some(asker), None, asked) else { return };
+        let provisioning = Provisioning { nodes: nodes.clone(), results: Results::default() };
+        let Some(number) = self.operations.begin(cx, Some(asker), None, provisioning) else { return };
         let task = Task::Provision { nodes, image, limit: LIMIT };
-        self.give_task(cx, number, Ranges::single(NodeId::ROOT.0), task);
-    }
-
-    pub(super) fn answer_provision(
-        &self,
-        cx: &mut Cx<'_>,
-        askers: Vec<Asker>,
-        one: &Provisioning,
-        status: Status,
-    ) {
-        let status = match (status.is_success(), one.results.iter().next()) {
-            (true, Some((status, _))) => status,
-            (true, None) => Status::ERROR,
-            (false, _) => status,
-        };
-        let why = one.results.why(status).map(|why| Info::new(keys::EVENT_TEXT_MESSAGE, why));
-        let told: Vec<Info> = why.into_iter().collect();
-        askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Infos(status, told.clone())));
+        self.operations.give_task(cx, number, Ranges::single(NodeId::ROOT.0), task);
     }
 }
 

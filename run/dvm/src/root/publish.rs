@@ -1,8 +1,9 @@
 //! Published data, held by the root: visibility, lifetime, and waiting lookups.
 //!
 //! The range of a publication limits which processes may find it, that of a lookup which publishers are considered; both must
-//! match. The store is bounded in bytes. Waiting lookups are operations, indexed by their keys.
+//! match. The store is bounded in bytes. Waiting lookups are operations, found by their keys.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -15,11 +16,9 @@ use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 use crate::id::NodeId;
 use crate::msg::procs;
 use crate::root::Root;
-use crate::root::answer::Answer;
-use crate::root::asked::Asked;
+use crate::root::answer::{Answer, Asker};
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::Asker;
 use crate::root::turn::Cx;
 
 pub(crate) const PUBLISH_ATTRIBUTES: &[&str] =
@@ -33,8 +32,6 @@ pub(super) struct Store {
     by_key: BTreeMap<Key, BTreeSet<u64>>,
     last_entry: u64,
     bytes: usize,
-    /// The lookups that wait for a key, by operation.
-    awaited: BTreeMap<Key, BTreeSet<u64>>,
 }
 
 #[derive(Debug)]
@@ -92,8 +89,8 @@ impl Kind for Lookup {
         1 << 16
     }
 
-    fn concerns(&self, _: &Nspace) -> bool {
-        false
+    fn calls(&self) -> Vec<String> {
+        self.keys.iter().map(|key| key.as_str().to_owned()).collect()
     }
 
     fn failure(&self, status: Status) -> HostReply {
@@ -112,13 +109,13 @@ impl Kind for Lookup {
 impl Root {
     pub(super) fn publish(&mut self, cx: &mut Cx<'_>, request: &PublishRequest) -> Status {
         let Some(node) = self.node_of(&request.from) else { return Status::ERR_NOT_FOUND };
-        match self.store.publish(node, self.config.limits.published, request) {
-            Ok(served) => {
-                served.into_iter().for_each(|id| self.serve_lookup(cx, id));
-                Status::SUCCESS
-            }
-            Err(status) => status,
+        if let Err(status) = self.store.publish(node, self.config.limits.published, request) {
+            return status;
         }
+        let waiting = request.data().flat_map(|item| self.operations.called::<Lookup>(item.key.as_str()));
+        let served: BTreeSet<u64> = waiting.collect();
+        served.into_iter().for_each(|number| self.serve_lookup(cx, number));
+        Status::SUCCESS
     }
 
     pub(super) fn lookup(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &PublishedRequest) {
@@ -130,30 +127,27 @@ impl Root {
         }
         let seconds = request.info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
         let until = seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds)));
-        let asked = Asked::Lookup(lookup);
-        if let Some(number) = self.begin_operation(cx, Some(Asker::new(from, answer)), until, asked) {
-            self.store.await_keys(number, &request.keys);
-        }
+        self.operations.begin(cx, Some(Asker::new(from, answer)), until, lookup);
     }
 
     /// A key that this lookup waits for was published.
     fn serve_lookup(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let Some(Asked::Lookup(lookup)) = self.operations.get(number).map(|one| &one.asked) else { return };
+        let Some(lookup) = self.operations.get::<Lookup>(number) else { return };
         let result = match self.node_of(&lookup.from) {
             Some(node) => self.store.look_up(lookup, node),
             None => Some(Err(Status::ERR_NOT_FOUND)),
         };
         if let Some(result) = result
-            && let Some(operation) = self.end_operation(number)
+            && let Some(lookup) = self.operations.take::<Lookup>(number)
         {
             let reply = HostReply::Lookup(result);
-            operation.askers.into_iter().for_each(|asker| asker.answer.give(cx, reply.clone()));
+            lookup.askers.into_iter().for_each(|asker| asker.answer.give(cx, reply.clone()));
         }
     }
 
     /// The requesters are gone: ends their lookups, so that their servers do not wait.
     fn end_lookups(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&ProcId) -> bool) {
-        let is_lookup = |asked: &Asked| matches!(asked, Asked::Lookup(_));
+        let is_lookup = |kind: &dyn Kind| (kind as &dyn Any).is::<Lookup>();
         self.dismiss(cx, is_lookup, |asker| gone(&asker.by), Status::ERR_NOT_FOUND);
     }
 
@@ -172,13 +166,7 @@ impl Root {
 }
 
 impl Store {
-    /// Returns the operations of lookups that wait for one of the keys.
-    fn publish(
-        &mut self,
-        node: NodeId,
-        limit: usize,
-        request: &PublishRequest,
-    ) -> Result<BTreeSet<u64>, Status> {
+    fn publish(&mut self, node: NodeId, limit: usize, request: &PublishRequest) -> Result<(), Status> {
         let (from, info) = (&request.from, &request.info);
         let range = if request.range() == Range::UNDEF { Range::SESSION } else { request.range() };
         let bytes: usize = request.data().map(weight).sum();
@@ -206,7 +194,7 @@ impl Store {
                 bytes: weight(item),
             });
         }
-        Ok(request.data().filter_map(|item| self.awaited.get(&item.key)).flatten().copied().collect())
+        Ok(())
     }
 
     pub(super) fn unpublish(&mut self, request: &PublishedRequest) {
@@ -216,13 +204,6 @@ impl Store {
             let own = entry.from == *from && entry.uid == request.uid;
             own && (anywhere || entry.range == range) && (keys.is_empty() || keys.contains(&entry.key))
         });
-    }
-
-    /// Enters a waiting lookup under its keys.
-    fn await_keys(&mut self, number: u64, keys: &[Key]) {
-        for key in keys {
-            self.awaited.entry(key.clone()).or_default().insert(number);
-        }
     }
 
     fn insert(&mut self, entry: Entry) {
@@ -235,7 +216,12 @@ impl Store {
     fn take(&mut self, id: u64) {
         let Some(entry) = self.entries.remove(&id) else { return };
         self.bytes -= entry.bytes;
-        drop_from(&mut self.by_key, &entry.key, id);
+        if let Some(ids) = self.by_key.get_mut(&entry.key) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.by_key.remove(&entry.key);
+            }
+        }
     }
 
     fn remove(&mut self, chosen: impl Fn(&Entry) -> bool) {
@@ -272,19 +258,6 @@ impl Store {
             }
         }
         Some(if data.is_empty() { Err(Status::ERR_NOT_FOUND) } else { Ok(data) })
-    }
-
-    pub(super) fn forget_waiting(&mut self, number: u64, lookup: &Lookup) {
-        lookup.keys.iter().for_each(|key| drop_from(&mut self.awaited, key, number));
-    }
-}
-
-fn drop_from(index: &mut BTreeMap<Key, BTreeSet<u64>>, key: &Key, id: u64) {
-    if let Some(ids) = index.get_mut(key) {
-        ids.remove(&id);
-        if ids.is_empty() {
-            index.remove(key);
-        }
     }
 }
 

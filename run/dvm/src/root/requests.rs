@@ -8,7 +8,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, Text, Value};
 
 use crate::root::Root;
-use crate::root::operations::Asker;
+use crate::root::answer::Asker;
 use crate::root::query::names;
 use crate::root::turn::Cx;
 
@@ -72,8 +72,8 @@ impl Root {
             })
             .collect();
         for operation in self.operations.iter() {
-            let Some(targets) = operation.asked.kind().targets() else { continue };
-            let named = operation.askers.iter().filter_map(|asker| Some((asker.id.as_ref()?, &asker.by)));
+            let Some(targets) = operation.kind().targets() else { continue };
+            let named = operation.askers().iter().filter_map(|asker| Some((asker.id.as_ref()?, &asker.by)));
             for (id, by) in named.filter(|(id, _)| is_wanted(id)) {
                 let head = about((id, by), "under way", now.since(operation.since()));
                 let results = targets.told(Status::OPERATION_IN_PROGRESS);

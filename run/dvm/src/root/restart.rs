@@ -11,7 +11,6 @@
 
 use std::time::Duration;
 
-use phalanx_core::HostReply;
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
@@ -19,26 +18,25 @@ use crate::job::JobVerdict;
 use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Results, Task};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::asked::Asked;
+use crate::root::answer::Asker;
+use crate::root::consequence::Consequence;
 use crate::root::control::{MOST_OPEN, named};
 use crate::root::jobs::Jobs;
 use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::Asker;
 use crate::root::targets::Targets;
 use crate::root::turn::Cx;
 
 /// Ranks that are being started again.
 #[derive(Debug)]
 pub(super) struct Restarting {
-    pub(super) targets: Targets,
+    targets: Targets,
     /// The targets that daemons still have to end, or to start.
-    pub(super) members: Vec<Members>,
+    members: Vec<Members>,
     from: Option<Text>,
     by: Option<ProcId>,
     /// The old processes have ended.
     are_cleared: bool,
-    tasks: Vec<(u32, Nspace)>,
     pids: Vec<(Nspace, Vec<(u32, u32)>)>,
     /// New processes that have failed before all of them ran.
     failed: Vec<ProcEnd>,
@@ -61,22 +59,14 @@ impl Kind for Restarting {
         MOST_OPEN
     }
 
-    fn concerns(&self, nspace: &Nspace) -> bool {
-        self.targets.concern(nspace)
-    }
-
-    fn failure(&self, status: Status) -> HostReply {
-        HostReply::Infos(status, self.targets.told(status))
-    }
-
     fn targets(&self) -> Option<&Targets> {
         Some(&self.targets)
     }
 
     /// The daemons of one job have done their part.
-    fn task_done(&mut self, task: u32, missing: &Ranges, part: Part, jobs: &Jobs) {
-        let Some(at) = self.tasks.iter().position(|(number, _)| *number == task) else { return };
-        let (_, nspace) = self.tasks.swap_remove(at);
+    fn task_done(&mut self, task: &Task, missing: &Ranges, part: Part, jobs: &Jobs) {
+        let (Task::Clear { targets } | Task::Renew { targets }) = task else { return };
+        let nspace = &targets.nspace;
         let (results, pids) = match part {
             Part::Results(results) => (results, Vec::new()),
             Part::Renewed { results, pids } => (results, pids),
@@ -84,18 +74,49 @@ impl Kind for Restarting {
         };
         self.pids.push((nspace.clone(), pids));
         if self.are_cleared {
-            self.targets.take(&nspace, &results);
+            self.targets.take(nspace, &results);
         }
         let failed = results.iter().filter(|(status, _)| !status.is_success());
-        failed.for_each(|(status, ranks)| self.targets.set(&nspace, ranks, status));
-        if let Some(desc) = jobs.get(&nspace).map(|job| &job.desc) {
-            self.targets.set(&nspace, &desc.ranks_on_any(missing), Status::ERR_LOST_CONNECTION);
+        failed.for_each(|(status, ranks)| self.targets.set(nspace, ranks, status));
+        if let Some(desc) = jobs.get(nspace).map(|job| &job.desc) {
+            self.targets.set(nspace, &desc.ranks_on_any(missing), Status::ERR_LOST_CONNECTION);
         }
+    }
+
+    fn has_next_step(&mut self) -> bool {
+        let was_cleared = std::mem::replace(&mut self.are_cleared, true);
+        !was_cleared && !self.targets.are_closed()
     }
 
     /// Ranks that are between two lives have to come to the next one.
     fn outlives_askers(&self) -> bool {
         true
+    }
+
+    /// The ranks run again, or some failed to: then their job ends. It goes on without ranks that had already ended, and
+    /// without those killed on request before they ran.
+    fn answer(mut self: Box<Self>, _: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
+        self.targets.close(if status.is_success() { Status::ERR_JOB_FAILED_TO_LAUNCH } else { status });
+        let mut then: Vec<Consequence> = self.members.iter().cloned().map(Consequence::RestartOver).collect();
+        let status = self.targets.failure().unwrap_or(Status::SUCCESS);
+        for members in self.targets.with(Status::SUCCESS) {
+            let of_job = self.pids.iter().filter(|(of, _)| *of == members.nspace);
+            let pids = of_job.flat_map(|(_, pids)| pids.clone()).collect();
+            then.push(Consequence::Restarted { members, pids });
+        }
+        for Members { nspace, .. } in &self.members {
+            if let Some(status) = self.targets.results_in(nspace).find(|status| !lets_go_on(*status)) {
+                let error = format!("ranks of {nspace} could not be started again: {status}");
+                let verdict = JobVerdict::NotStarted { error };
+                then.push(Consequence::End { nspace: nspace.clone(), verdict });
+            }
+        }
+        then.extend(self.failed.into_iter().map(Consequence::Recover));
+        then.extend(askers.into_iter().map(|asker| {
+            let results = self.targets.told(status);
+            Consequence::Tell { asker, status, results }
+        }));
+        then
     }
 
     fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
@@ -141,16 +162,18 @@ impl Root {
             from,
             by: asker.as_ref().map(|asker| asker.by.clone()),
             are_cleared: false,
-            tasks: Vec::new(),
             pids: Vec::new(),
             failed: Vec::new(),
         };
         self.tell_restart_begins(cx, &members, asker.is_some());
-        let asked = Asked::Restart(Box::new(restarting));
-        let Some(number) = self.begin_operation(cx, asker, Some(cx.now.after(LIMIT)), asked) else {
+        let until = cx.now.after(LIMIT);
+        let Some(number) = self.operations.begin(cx, asker, Some(until), restarting) else {
             return members.iter().for_each(|m| self.restarts_no_more(m));
         };
-        self.restart_step(cx, number, &members, |targets| Task::Clear { targets });
+        for targets in members {
+            let daemons = self.daemons_of_targets(&targets);
+            self.operations.give_task(cx, number, daemons, Task::Clear { targets });
+        }
     }
 
     /// Releases everything that waits for the old processes, and forgets state that does not apply to the new ones. For ranks
@@ -168,32 +191,10 @@ impl Root {
         }
     }
 
-    fn restart_step(
-        &mut self,
-        cx: &mut Cx<'_>,
-        number: u64,
-        members: &[Members],
-        task: impl Fn(Members) -> Task,
-    ) {
-        for targets in members {
-            let nspace = targets.nspace.clone();
-            let daemons = self.desc(&nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default();
-            let task = self.give_task(cx, number, daemons, task(targets.clone()));
-            if let Some(Asked::Restart(one)) = self.operations.get_mut(number).map(|one| &mut one.asked) {
-                one.tasks.push((task, nspace));
-            }
-        }
-    }
-
-    /// Daemons have finished their tasks. Returns whether that was the last step.
-    pub(super) fn go_on_restarting(&mut self, cx: &mut Cx<'_>, number: u64) -> bool {
-        let Some(Asked::Restart(one)) = self.operations.get_mut(number).map(|one| &mut one.asked) else {
-            return true;
-        };
+    /// The old processes have ended everywhere: has the new ones started.
+    pub(super) fn renew(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let Some(one) = self.operations.get_mut::<Restarting>(number) else { return };
         let members = one.targets.open();
-        if std::mem::replace(&mut one.are_cleared, true) || members.is_empty() {
-            return true;
-        }
         let before = std::mem::replace(&mut one.members, members.clone());
         let (from, by) = (one.from.clone(), one.by.clone());
         before.iter().for_each(|m| self.restarts_no_more(m));
@@ -215,45 +216,19 @@ impl Root {
                 What::Restarting { ranks: ranks.clone(), by: by.clone(), from: from.clone() },
             );
         }
-        self.restart_step(cx, number, &members, |targets| Task::Renew { targets });
-        false
+        for targets in members {
+            let daemons = self.daemons_of_targets(&targets);
+            self.operations.give_task(cx, number, daemons, Task::Renew { targets });
+        }
     }
 
-    /// The ranks run again, or some failed to: then their job ends. It goes on without ranks that had already ended, and
-    /// without those killed on request before they ran.
-    pub(super) fn answer_restart(
-        &mut self,
-        cx: &mut Cx<'_>,
-        askers: Vec<Asker>,
-        mut one: Restarting,
-        status: Status,
-    ) {
-        one.targets.close(if status.is_success() { Status::ERR_JOB_FAILED_TO_LAUNCH } else { status });
-        for m in &one.members {
-            self.restarts_no_more(m);
-        }
-        let status = one.targets.failure().unwrap_or(Status::SUCCESS);
-        for Members { nspace, ranks } in one.targets.with(Status::SUCCESS) {
-            let pids = one.pids.iter().filter(|(of, _)| *of == nspace).flat_map(|(_, pids)| pids.clone());
-            self.tell_restarted(cx, &nspace, &ranks, pids.collect());
-        }
-        for Members { nspace, .. } in &one.members {
-            if let Some(status) = one.targets.results_in(nspace).find(|status| !lets_go_on(*status)) {
-                let error = format!("ranks of {nspace} could not be started again: {status}");
-                self.end_job(cx, nspace, JobVerdict::NotStarted { error });
-            }
-        }
-        one.failed.iter().for_each(|end| self.recover_or_end(cx, end));
-        askers.into_iter().for_each(|asker| self.tell_asker(cx, asker, (status, one.targets.told(status))));
-    }
-
-    fn restarts_no_more(&mut self, members: &Members) {
+    pub(super) fn restarts_no_more(&mut self, members: &Members) {
         if let Some(job) = self.jobs.get_mut(&members.nspace) {
             members.ranks.iter().for_each(|rank| job.restarting.remove(rank));
         }
     }
 
-    fn tell_restarted(
+    pub(super) fn tell_restarted(
         &mut self,
         cx: &mut Cx<'_>,
         nspace: &Nspace,
@@ -273,26 +248,26 @@ impl Root {
     /// The job is gone for good: its restarts fail.
     pub(super) fn restart_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let mut touched = Vec::new();
-        for (number, operation) in self.operations.iter_mut() {
-            if let Asked::Restart(one) = &mut operation.asked
-                && one.targets.concern(nspace)
-            {
-                one.targets.set(nspace, &Ranges::first(u32::MAX), Status::ERR_PROC_ABORTED);
-                let of_job = one.tasks.extract_if(.., |(_, of)| of == nspace);
-                touched.push((number, of_job.map(|(task, _)| task).collect::<Vec<_>>()));
-            }
+        let all = self.operations.of_mut::<Restarting>();
+        for (number, one) in all.filter(|(_, one)| one.targets.concern(nspace)) {
+            one.targets.set(nspace, &Ranges::first(u32::MAX), Status::ERR_PROC_ABORTED);
+            touched.push(number);
         }
-        touched.iter().for_each(|(number, tasks)| self.drop_tasks(cx, *number, tasks));
+        let of_job = |task: &Task| match task {
+            Task::Clear { targets } | Task::Renew { targets } => targets.nspace == *nspace,
+            _ => false,
+        };
+        for number in touched {
+            let then = self.operations.drop_tasks(cx, number, of_job);
+            self.carry_out(cx, then);
+        }
     }
 
     /// A rank has failed in a job that restarts failed ranks.
     pub(super) fn recover_or_end(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
-        for (_, operation) in self.operations.iter_mut() {
-            if let Asked::Restart(one) = &mut operation.asked
-                && one.has_renewed(&end.proc)
-            {
-                return one.failed.push(end.clone());
-            }
+        let renewed = self.operations.of_mut::<Restarting>().find(|(_, one)| one.has_renewed(&end.proc));
+        if let Some((_, one)) = renewed {
+            return one.failed.push(end.clone());
         }
         if !self.recover(cx, end) {
             let verdict = self.jobs.get(&end.proc.nspace).map(|job| job.journal.failure(end));

@@ -7,9 +7,8 @@ use phalanx_wire::{Info, ProcId};
 
 use crate::msg::{Control, ControlRequest, Members};
 use crate::root::Root;
-use crate::root::answer::Answer;
+use crate::root::answer::{Answer, Asker};
 use crate::root::lifecycle::SESSION;
-use crate::root::operations::Asker;
 use crate::root::turn::Cx;
 use crate::signals::SIGTERM;
 

@@ -10,13 +10,12 @@ use crate::job::{JobRequest, JobVerdict};
 use crate::msg::Down;
 use crate::ranges::Ranges;
 use crate::report::Report;
-use crate::root::answer::Answer;
-use crate::root::asked::Asked;
+use crate::root::answer::{Answer, Asker};
 use crate::root::control::MOST_OPEN;
 use crate::root::iof::OUTPUTS;
 use crate::root::jobs::{Jobs, RootJob};
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::{Asker, Operation};
+use crate::root::operations::Taken;
 use crate::root::premises::Premises;
 use crate::root::query::names;
 use crate::root::turn::{Cx, ENOUGH};
@@ -86,10 +85,6 @@ impl Kind for Postponed {
         MOST_OPEN
     }
 
-    fn concerns(&self, _: &Nspace) -> bool {
-        false
-    }
-
     fn failure(&self, status: Status) -> HostReply {
         HostReply::Spawned(Err(status))
     }
@@ -136,36 +131,29 @@ impl Root {
         if let Some(error) = self.nodes.failure() {
             return self.refuse_spawn(cx, asker, &error);
         }
-        self.begin_operation(cx, Some(asker), until, Asked::Postponed(Postponed(Box::new(job))));
+        self.operations.begin(cx, Some(asker), until, Postponed(Box::new(job)));
     }
 
     /// Takes out the spawns that wait for the daemons to come up, the oldest first.
     #[must_use = "somebody waits for the answers"]
-    fn take_postponed(&mut self) -> Vec<(Operation, Box<JobRequest>)> {
-        let numbers = self.operations.numbers(|one| matches!(one.asked, Asked::Postponed(_)));
-        let jobs = numbers.into_iter().filter_map(|number| {
-            let operation = self.end_operation(number)?;
-            let Asked::Postponed(Postponed(job)) = &operation.asked else { return None };
-            let job = job.clone();
-            Some((operation, job))
-        });
-        jobs.collect()
+    fn take_postponed(&mut self) -> Vec<Taken<Postponed>> {
+        let numbers: Vec<u64> = self.operations.of::<Postponed>().map(|(number, _)| number).collect();
+        numbers.into_iter().filter_map(|number| self.operations.take(number)).collect()
     }
 
     /// The daemons are up: launches the spawns that have waited for them, in the order of the requests.
     pub(super) fn launch_postponed(&mut self, cx: &mut Cx<'_>) {
-        for (operation, job) in self.take_postponed() {
-            let (submitted, until) = (operation.since(), operation.until());
-            for asker in operation.askers {
-                self.launch_spawned(cx, asker, submitted, until, &job);
+        for Taken { kind: Postponed(job), askers, since, until } in self.take_postponed() {
+            for asker in askers {
+                self.launch_spawned(cx, asker, since, until, &job);
             }
         }
     }
 
     /// The daemons will never be up.
     pub(super) fn refuse_postponed(&mut self, cx: &mut Cx<'_>, error: &str) {
-        for (operation, _) in self.take_postponed() {
-            operation.askers.into_iter().for_each(|asker| self.refuse_spawn(cx, asker, error));
+        for postponed in self.take_postponed() {
+            postponed.askers.into_iter().for_each(|asker| self.refuse_spawn(cx, asker, error));
         }
     }
 
@@ -185,8 +173,8 @@ impl Root {
     ) {
         match self.launch(cx, None, submitted, job) {
             Ok(child) => {
-                let asked = Asked::Spawn(Spawning { nspace: child.clone() });
-                let spawn = self.begin_operation(cx, Some(asker), until, asked);
+                let spawning = Spawning { nspace: child.clone() };
+                let spawn = self.operations.begin(cx, Some(asker), until, spawning);
                 if let Some(job) = self.jobs.get_mut(&child) {
                     job.spawn = spawn;
                 }
@@ -236,7 +224,8 @@ impl Root {
     }
 
     fn end_spawn(&mut self, cx: &mut Cx<'_>, spawn: u64, result: &Result<Nspace, Status>) {
-        let askers = self.end_operation(spawn).map(|operation| operation.askers).unwrap_or_default();
+        let spawning = self.operations.take::<Spawning>(spawn);
+        let askers = spawning.map(|spawning| spawning.askers).unwrap_or_default();
         askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Spawned(result.clone())));
     }
 

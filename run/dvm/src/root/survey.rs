@@ -6,17 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phalanx_core::HostReply;
+use phalanx_spec::Status;
 use phalanx_wire::{Nspace, ProcId, Query};
 
 use crate::msg::{Found, Part, Subject, Task};
 use crate::ranges::Ranges;
-use crate::root::answer::Answer;
-use crate::root::asked::Asked;
+use crate::root::answer::{Answer, Asker};
+use crate::root::consequence::Consequence;
 use crate::root::control::MOST_OPEN;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
-use crate::root::operations::Asker;
 use crate::root::turn::Cx;
 use crate::root::{Root, query};
 
@@ -24,8 +23,8 @@ use crate::root::{Root, query};
 #[derive(Debug)]
 pub(super) struct Question {
     queries: Vec<Query>,
-    /// By task.
-    awaited: BTreeMap<u32, Subject>,
+    /// What the daemons have yet to report.
+    awaited: BTreeSet<Subject>,
     found: BTreeMap<Subject, Found>,
 }
 
@@ -39,16 +38,25 @@ impl Kind for Question {
     }
 
     fn concerns(&self, nspace: &Nspace) -> bool {
-        self.awaited.values().any(|of| of.concerns(nspace))
+        self.awaited.iter().any(|of| of.concerns(nspace))
     }
 
-    fn task_done(&mut self, task: u32, _: &Ranges, part: Part, _: &Jobs) {
-        let Some(subject) = self.awaited.remove(&task) else { return };
+    fn task_done(&mut self, task: &Task, _: &Ranges, part: Part, _: &Jobs) {
+        let Task::Survey(subject) = task else { return };
+        self.awaited.remove(subject);
         let found = match part {
             Part::Found(found) => *found,
             _ => Found::default(),
         };
-        self.found.insert(subject, found);
+        self.found.insert(subject.clone(), found);
+    }
+
+    fn answer(self: Box<Self>, cx: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
+        if status.is_success() {
+            return vec![Consequence::Answer { askers, queries: self.queries, found: self.found }];
+        }
+        askers.into_iter().for_each(|asker| asker.answer.done(cx, status));
+        Vec::new()
     }
 
     fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
@@ -85,36 +93,42 @@ impl Root {
                 Some((of, daemons))
             })
             .collect();
-        let (awaited, found) = (BTreeMap::new(), BTreeMap::new());
-        let question = Question { queries: queries.to_vec(), awaited, found };
-        if tasks.is_empty() {
-            return answer.give(cx, self.answer_question(cx, from, &question));
-        }
-        let asked = Asked::Query(question);
         let asker = Asker::new(from, answer);
-        let Some(number) = self.begin_operation(cx, Some(asker), None, asked) else { return };
+        if tasks.is_empty() {
+            return self.answer_askers(cx, vec![asker], queries, &BTreeMap::new());
+        }
+        let awaited = tasks.iter().map(|(of, _)| of.clone()).collect();
+        let question = Question { queries: queries.to_vec(), awaited, found: BTreeMap::new() };
+        let Some(number) = self.operations.begin(cx, Some(asker), None, question) else { return };
         for (of, daemons) in tasks {
-            let task = self.give_task(cx, number, daemons, Task::Survey(of.clone()));
-            if let Some(Asked::Query(question)) = self.operations.get_mut(number).map(|one| &mut one.asked) {
-                question.awaited.insert(task, of);
-            }
+            self.operations.give_task(cx, number, daemons, Task::Survey(of));
         }
     }
 
     /// The job is over: stops waiting for reports on it.
     pub(super) fn end_surveys_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let mut ended = Vec::new();
-        for (number, operation) in self.operations.iter_mut() {
-            if let Asked::Query(question) = &mut operation.asked {
-                let of_job = question.awaited.extract_if(.., |_, of| of.concerns(nspace));
-                ended.push((number, of_job.map(|(task, _)| task).collect::<Vec<_>>()));
-            }
+        let mut waiting = Vec::new();
+        for (number, question) in self.operations.of_mut::<Question>() {
+            question.awaited.retain(|of| !of.concerns(nspace));
+            waiting.push(number);
         }
-        ended.iter().for_each(|(number, tasks)| self.drop_tasks(cx, *number, tasks));
+        let of_job = |task: &Task| matches!(task, Task::Survey(of) if of.concerns(nspace));
+        for number in waiting {
+            let then = self.operations.drop_tasks(cx, number, of_job);
+            self.carry_out(cx, then);
+        }
     }
 
-    pub(super) fn answer_question(&self, cx: &Cx<'_>, from: &ProcId, question: &Question) -> HostReply {
-        let asked = query::Inquiry { now: cx.now, from, found: &question.found };
-        self.answer_queries(&asked, &question.queries)
+    pub(super) fn answer_askers(
+        &self,
+        cx: &mut Cx<'_>,
+        askers: Vec<Asker>,
+        queries: &[Query],
+        found: &BTreeMap<Subject, Found>,
+    ) {
+        for Asker { by, answer, .. } in askers {
+            let asked = query::Inquiry { now: cx.now, from: &by, found };
+            answer.give(cx, self.answer_queries(&asked, queries));
+        }
     }
 }

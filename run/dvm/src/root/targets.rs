@@ -2,12 +2,11 @@
 //!
 //! A target that had ended before is no failure of a request in which others were reached.
 
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, Nspace, ProcId};
 
 use crate::msg::{Members, Results, each};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::query::names;
 use crate::root::turn::ENOUGH;
 
@@ -19,8 +18,6 @@ pub(super) struct Targets(Vec<Target>);
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) nspace: Nspace,
-    /// The daemons' task; 0 until they are given one.
-    pub(super) task: u32,
     /// The targets without a result.
     pub(super) open: Ranges,
     results: Results,
@@ -30,7 +27,6 @@ impl Targets {
     pub(super) fn of(members: &[Members]) -> Targets {
         let target = |m: &Members| Target {
             nspace: m.nspace.clone(),
-            task: 0,
             open: m.ranks.clone(),
             results: Results::default(),
         };
@@ -43,7 +39,11 @@ impl Targets {
         let mut results = Results::default();
         results.set(&ranks, status);
         why.into_iter().for_each(|why| results.explain(status, why.to_owned()));
-        self.0.push(Target { nspace, task: 0, open: Ranges::new(), results });
+        self.0.push(Target { nspace, open: Ranges::new(), results });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Target> {
@@ -160,65 +160,5 @@ impl Target {
     }
 }
 
-impl Root {
-    /// The named processes; none named means all of the requester's job. The error names unknown ones, and those that the
-    /// requester may not steer.
-    pub(super) fn targets_of(&self, from: &ProcId, named: &[ProcId]) -> Result<Vec<Members>, Targets> {
-        let whole = ProcId::all(&from.nspace);
-        let named = if named.is_empty() { std::slice::from_ref(&whole) } else { named };
-        let mut known: Vec<Members> = Vec::new();
-        let mut refused = Targets::default();
-        for ProcId { nspace, rank } in named {
-            let size = self.size_of(nspace).unwrap_or(0);
-            let members = Members {
-                nspace: nspace.clone(),
-                ranks: match *rank {
-                    Rank::WILDCARD => Ranges::first(size.max(1)),
-                    Rank(rank) => Ranges::single(rank),
-                },
-            };
-            match *rank {
-                _ if size == 0 => refused.refuse(members, Status::ERR_NOT_FOUND, Some(NO_JOB)),
-                _ if !self.may_steer(from, nspace) => {
-                    refused.refuse(members, Status::ERR_NO_PERMISSIONS, None);
-                }
-                Rank(rank) if rank >= size && Rank(rank) != Rank::WILDCARD => {
-                    let why = format!("no such rank: the job has {size}");
-                    refused.refuse(members, Status::ERR_BAD_PARAM, Some(&why));
-                }
-                _ => add(&mut known, nspace, &members.ranks),
-            }
-        }
-        if refused.0.is_empty() { Ok(known) } else { Err(refused) }
-    }
-
-    /// The size of a running job, or of one that has ended lately.
-    fn size_of(&self, nspace: &Nspace) -> Option<u32> {
-        let live = self.desc(nspace).map(|desc| desc.size);
-        live.or_else(|| self.journals.get(nspace).map(|journal| journal.desc().size))
-    }
-
-    /// Gives a result to targets that have failed while their job goes on, and to those in ended jobs.
-    pub(super) fn with_the_dead(&self, members: &[Members]) -> Targets {
-        let mut targets = Targets::of(members);
-        for target in targets.iter_mut() {
-            let dead = match self.jobs.get(&target.nspace) {
-                Some(job) => job.gone(),
-                None => target.open.clone(),
-            };
-            target.set(&dead, Status::ERR_NOT_FOUND);
-        }
-        targets
-    }
-}
-
-fn add(members: &mut Vec<Members>, nspace: &Nspace, ranks: &Ranges) {
-    match members.iter_mut().find(|m| m.nspace == *nspace) {
-        Some(same) => same.ranks.add(ranks),
-        None => members.push(Members { nspace: nspace.clone(), ranks: ranks.clone() }),
-    }
-}
-
-const NO_JOB: &str = "no such job is known";
 /// The most spans of ranks in one reply.
 const MOST_SPANS: usize = 1000;

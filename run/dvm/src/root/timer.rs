@@ -10,15 +10,13 @@ pub(super) enum Timer {
     Readers(Nspace),
     /// The job's own limit.
     Limit(Nspace),
-    /// The deadline of an operation.
-    Operation(u64),
 }
 
 impl Timer {
     pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
             Timer::Readers(job) | Timer::Limit(job) => job == nspace,
-            Timer::Boot | Timer::Operation(_) => false,
+            Timer::Boot => false,
         }
     }
 }

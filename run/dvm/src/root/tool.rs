@@ -14,7 +14,7 @@ use crate::id::NodeId;
 use crate::job::{JobVerdict, ToolProcess};
 use crate::root::Root;
 use crate::root::answer::Answer;
-use crate::root::asked::Asked;
+use crate::root::kind::Kind;
 use crate::root::turn::Cx;
 use crate::signals::SIGHUP;
 
@@ -91,7 +91,7 @@ impl Root {
             return;
         }
         self.forget_unread_of(proc);
-        self.dismiss(cx, Asked::is_of_askers, |asker| asker.by == *proc, Status::ERR_LOST_CONNECTION);
+        self.dismiss(cx, Kind::is_of_askers, |asker| asker.by == *proc, Status::ERR_LOST_CONNECTION);
         let others = self.tools.connected.keys().any(|tool| tool.nspace == proc.nspace);
         self.forget_invitations_of_tool(cx, proc);
         self.withdraw_published_by(cx, proc);
