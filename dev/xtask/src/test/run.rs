@@ -36,24 +36,20 @@ pub(crate) struct Failed {
 pub(crate) fn run(binary: &Binary, words: &[&str], slowest: &mut Slowest) -> Result<Ran> {
     let mut ran = Ran::default();
     let first = once(binary, words, slowest, &mut ran)?;
-    let Some(mut why) = first.cut_short else { return Ok(ran) };
+    let Some(why) = first.cut_short else { return Ok(ran) };
     let mut left: VecDeque<String> = listed(binary, words)?.into();
     left.retain(|test| !first.ended.contains(test));
+    let cut_short =
+        |test, why: &str| Failed { test, said: format!("it was running when {} {why}", binary.name) };
     // The harness starts tests by name, as many at once as there are processors.
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-    while !left.is_empty() {
-        for test in left.drain(..at_once.min(left.len())) {
-            ran.failed.push(Failed { test, said: format!("it was running when {} {why}", binary.name) });
-        }
-        let chosen: Vec<&str> = ["--exact"].into_iter().chain(left.iter().map(String::as_str)).collect();
-        if chosen.len() == 1 {
-            break;
-        }
-        let next = once(binary, &chosen, slowest, &mut ran)?;
-        left.retain(|test| !next.ended.contains(test));
-        match next.cut_short {
-            Some(again) => why = again,
-            None => break,
+    for test in left.drain(..at_once.min(left.len())) {
+        ran.failed.push(cut_short(test, &why));
+    }
+    // One by one: not every harness takes several names.
+    for test in left {
+        if let Some(why) = once(binary, &["--exact", &test], slowest, &mut ran)?.cut_short {
+            ran.failed.push(cut_short(test, &why));
         }
     }
     Ok(ran)

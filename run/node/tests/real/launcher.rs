@@ -336,6 +336,6 @@ pub(crate) fn put_on_stdin(fd: &impl std::os::fd::AsRawFd) {
 pub(crate) fn connect_and_wait_for(address: SocketAddr, scratch: &str) -> String {
     format!(
         "perl -MIO::Socket::INET -e 'IO::Socket::INET->new(\"{address}\") or die' || exit 99; \
-         until touch {scratch}/$RANK/file 2> /dev/null; do :; done"
+         until touch \"{scratch}\"/$RANK/file 2> /dev/null; do :; done"
     )
 }
