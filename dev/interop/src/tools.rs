@@ -24,7 +24,7 @@ pub fn mpirun_4() -> (Running, String) {
     let file = place.path().join("uri");
     // Ranks survive when their launcher is killed.
     let script = format!(
-        "echo $PMIX_SERVER_URI41 > {0}.new; mv {0}.new {0}; while kill -0 $PPID 2> /dev/null; do sleep 0.1; done",
+        "echo $PMIX_SERVER_URI41 > '{0}.new'; mv '{0}.new' '{0}'; while kill -0 $PPID 2> /dev/null; do sleep 0.1; done",
         file.display()
     );
     let mpirun = Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin"))
@@ -73,7 +73,8 @@ impl Prterun {
         let over = place.path().join("over");
         // Ranks survive when their launcher is killed, but not the removal of the directory.
         let (dir, file) = (place.path().display(), over.display());
-        let script = format!("while [ -d {dir} ] && ! [ -e {file} ]; do {script}; sleep 0.05; done; exit 3");
+        let script =
+            format!("while [ -d '{dir}' ] && ! [ -e '{file}' ]; do {script}; sleep 0.05; done; exit 3");
         let running = Job::new(wheel().root.join("bin/mpirun"))
             .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sh", "-c", &script])
             .with(Library::OpenMpi5)

@@ -48,7 +48,7 @@ fn run(pid: &str, count: &str, gate: &str) -> Result<(), Failure> {
 }
 
 fn output_of(tool: &Tool, number: u32, gate: &str) -> Result<Vec<u8>, Failure> {
-    let wait = format!("until [ -e {gate} ]; do sleep 0.01; done");
+    let wait = format!("until [ -e '{gate}' ]; do sleep 0.01; done");
     let script = format!("echo job {number} first; {wait}; echo job {number} last");
     let argv = ["sh", "-c", &script].map(Text::from).to_vec();
     let app = App { cmd: Some("/bin/sh".into()), argv, max_procs: 1, ..App::default() };

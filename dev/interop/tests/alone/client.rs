@@ -139,7 +139,7 @@ fn the_end_of_a_job_leaves_alone_a_job_of_another_dvm() {
     let place = new_directory();
     let path = |name: &str| place.path().join(name).display().to_string();
     let job = format!(
-        "trap 'echo > {0}; exit 0' USR1; tr '\\0' '\\n' < /proc/self/environ > {1}.new; mv {1}.new {1}; while :; do sleep 0.01; done",
+        "trap 'echo > \"{0}\"; exit 0' USR1; tr '\\0' '\\n' < /proc/self/environ > '{1}.new'; mv '{1}.new' '{1}'; while :; do sleep 0.01; done",
         path("signalled"),
         path("env")
     );

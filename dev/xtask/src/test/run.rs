@@ -3,7 +3,7 @@
 //! If a binary ends early or falls silent, the tests that were running count as failed, and the others are run without
 //! them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -37,7 +37,7 @@ pub(crate) fn run(binary: &Binary, words: &[&str], slowest: &mut Slowest) -> Res
     let mut ran = Ran::default();
     let first = once(binary, words, slowest, &mut ran)?;
     let Some(why) = first.cut_short else { return Ok(ran) };
-    let mut left: VecDeque<String> = listed(binary, words)?.into();
+    let mut left = listed(binary, words)?;
     left.retain(|test| !first.ended.contains(test));
     let cut_short =
         |test, why: &str| Failed { test, said: format!("it was running when {} {why}", binary.name) };

@@ -476,13 +476,13 @@ fn a_waiting_lookup_is_shown_once() {
 #[test]
 fn output_and_reports_go_to_pipes_that_are_read() {
     let bench = Bench::new();
-    let pipe = bench.dir.path().join("pipe");
+    let pipe = bench.dir.path().join("channel");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
     assert!(made.success());
-    for option in ["--report pipe", "--output file=pipe,file-only"] {
+    for option in ["--report channel", "--output file=channel,file-only"] {
         let alone = bench.run(&format!("{option} -n 1"), "echo words");
         assert_eq!(alone.code, 1, "{}", alone.stderr);
-        alone.says(&["pipe", "it is a pipe that nobody reads"]);
+        alone.says(&["'channel'", "it is a pipe that nobody reads"]);
         let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().expect("cat runs");
         // The reader may take a while to open the pipe.
         bench.wait_for("the job", || bench.run(&format!("-q {option} -n 1"), "echo words").code == 0);

@@ -297,15 +297,10 @@ impl Root {
             ToRoot::Forgotten(nspace) => self.on_forgotten(cx, &nspace),
             ToRoot::Tick => {
                 // One at a time: the consequences of each timer come before the next timer.
-                let is_operation = self
-                    .operations
-                    .deadline()
-                    .is_some_and(|at| self.timers.next().is_none_or(|timer| at < timer));
-                if is_operation {
-                    self.operations
-                        .pop_due(now)
-                        .into_iter()
-                        .for_each(|number| self.on_operation_due(cx, number));
+                let timer = self.timers.next();
+                if self.operations.deadline().is_some_and(|at| timer.is_none_or(|timer| at < timer)) {
+                    let due = self.operations.pop_due(now);
+                    due.into_iter().for_each(|number| self.on_operation_due(cx, number));
                 } else if let Some(timer) = self.timers.pop_due(now) {
                     self.on_timer(cx, timer);
                 }

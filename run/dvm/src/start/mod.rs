@@ -7,7 +7,7 @@
 //!
 //! A host that does not come up makes the boot hopeless. The others get a moment to fail as well, so that all are named; with
 //! `--skip-bad-hosts` the tree goes on without it. Each phase has a name and a deadline, which `px why` shows. Spawns that come meanwhile
-//! wait in the root's table of operations (`Asked::Postponed`).
+//! wait in the root's table of operations (`Postponed`).
 
 mod agent;
 mod birth;

@@ -222,7 +222,7 @@ fn rendezvous_files_for_a_group_are_for_the_servers_own() {
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o3777)).expect("permissions");
     let for_group = format!("pmix.sockmode={}", 0o640);
     let over = place.path().join("over");
-    let wait = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+    let wait = format!("until [ -e '{}' ]; do sleep 0.05; done", over.display());
     let running = Job::new(rust_tool("host"))
         .args(["pmix.srvr.tool", &for_group, "1", "/bin/sh", "-c", &wait])
         .env("HOST_TMPDIR", place.path())

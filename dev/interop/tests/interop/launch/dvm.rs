@@ -51,9 +51,10 @@ fn daemons_of_ranks_end_with_their_own_job() {
     let pid = dvm.pid().to_string();
     let (left, stays) = (place.path().join("left"), place.path().join("stays"));
     let daemon = |file: &Path| {
-        let script = format!("echo $$ > '{0}.new'; mv '{0}.new' '{0}'; sleep 1000; true", file.display());
+        let script =
+            format!("echo $$ > \"{0}.new\"; mv \"{0}.new\" \"{0}\"; sleep 1000; true", file.display());
         let start = format!("(setsid sh -c '{script}' </dev/null >/dev/null 2>&1 &)");
-        format!("{start}; until [ -e {} ]; do sleep 0.02; done", file.display())
+        format!("{start}; until [ -e '{}' ]; do sleep 0.02; done", file.display())
     };
     let long = format!("{}; exec sleep 1000", daemon(&stays));
     let other = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &long]).start();
@@ -576,7 +577,7 @@ fn a_rank_stops_the_dvm_it_names_and_no_other_server() {
 fn a_server_that_stops_without_an_answer_has_stopped() {
     let place = new_directory();
     let over = place.path().join("over");
-    let wait = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+    let wait = format!("until [ -e '{}' ]; do sleep 0.05; done", over.display());
     let host = Job::new(rust_tool("host")).args(["pmix.srvr.tool", "1", "/bin/sh", "-c", &wait]);
     let running = host.env("HOST_TMPDIR", place.path()).env("TMPDIR", place.path()).outlived().start();
     let pid = running.pid().to_string();

@@ -47,7 +47,7 @@ fn a_detached_job_goes_on_and_loses_no_byte() {
     fs::create_dir(&tmpdir).expect("a directory");
     // More than all buffers between the ranks and the reader can hold.
     let script = format!(
-        "seq 1000000; echo aside >&2; echo $$ > {0}.new; mv {0}.new {0}; until [ -e {1} ]; do sleep 0.05; done; echo end; exit 3",
+        "seq 1000000; echo aside >&2; echo $$ > '{0}.new'; mv '{0}.new' '{0}'; until [ -e '{1}' ]; do sleep 0.05; done; echo end; exit 3",
         ready.display(),
         go.display(),
     );
@@ -102,7 +102,7 @@ fn single_ranks_of_a_detached_job_are_shown_whole() {
     let (tmpdir, go) = (place.path().join("tmp"), place.path().join("go"));
     fs::create_dir(&tmpdir).expect("a directory");
     let script = format!(
-        "for part in $(seq 100); do seq -f \"$PMIX_RANK.%g\" 200; done; echo aside $PMIX_RANK >&2; until [ -e {} ]; do sleep 0.05; done; echo end $PMIX_RANK; exit 3",
+        "for part in $(seq 100); do seq -f \"$PMIX_RANK.%g\" 200; done; echo aside $PMIX_RANK >&2; until [ -e '{}' ]; do sleep 0.05; done; echo end $PMIX_RANK; exit 3",
         go.display(),
     );
     let (job, _) = detach(&tmpdir, &["-n", "4", "--kill-on-bad-exit=none", "sh", "-c", &script]);

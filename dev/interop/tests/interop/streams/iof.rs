@@ -261,7 +261,8 @@ fn tool_that_drops_oldest_learns_how_many() {
     let place = new_directory();
     let end = place.path().join("end");
     let written = place.path().join("written");
-    let waits = format!("touch {}; while ! [ -e {} ]; do sleep 0.02; done", written.display(), end.display());
+    let waits =
+        format!("touch '{}'; while ! [ -e '{}' ]; do sleep 0.02; done", written.display(), end.display());
     let scene = Scene::new("1", &format!("{writes}; {waits}"));
     let all = 60_000_015;
     // While it does not read, more is written than fits in between.

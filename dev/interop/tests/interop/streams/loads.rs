@@ -183,7 +183,7 @@ fn closed_input_of_a_rank_does_not_block_others() {
     let place = phalanx_interop::new_directory();
     let done = place.path().join("done");
     let script = format!(
-        "case $PMIX_RANK in 0) '{}' sink; touch {done};; 1) ;; 2) exec <&-; until [ -e {done} ]; do sleep 0.05; done;; esac",
+        "case $PMIX_RANK in 0) '{}' sink; touch '{done}';; 1) ;; 2) exec <&-; until [ -e '{done}' ]; do sleep 0.05; done;; esac",
         stream().display(),
         done = done.display(),
     );

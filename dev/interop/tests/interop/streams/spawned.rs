@@ -6,7 +6,9 @@
 use std::fs;
 use std::path::Path;
 
-use phalanx_interop::{Job, Outcome, Running, launcher, libpmix, new_directory, pmix_tool, rust_tool};
+use phalanx_interop::{
+    Job, Outcome, Running, eventually, launcher, libpmix, new_directory, pmix_tool, rust_tool,
+};
 
 /// None: OpenPMIx's.
 const LIBRARIES: [fn() -> Option<&'static Path>; 2] = [|| None, || Some(libpmix())];
@@ -96,10 +98,22 @@ fn most_memory(pid: u32) -> u64 {
 fn awaited_pushes_slow_the_tool_and_all_arrive() {
     let launcher = launcher(1);
     let place = new_directory();
-    let read = place.path().join("read");
-    let script = format!("sleep 0.2; exec cat > '{}'", read.display());
+    let [rank, gate, read] = ["rank", "gate", "read"].map(|name| place.path().join(name));
+    let script = format!(
+        "echo $$ > '{0}.new'; mv '{0}.new' '{0}'; until [ -e '{1}' ]; do sleep 0.02; done; exec cat > '{2}'",
+        rank.display(),
+        gate.display(),
+        read.display()
+    );
     let words = ["spawn", &script, "1", "wait", "40", "eof", "over"];
-    let outcome = tool(&launcher, Some(libpmix()), &words).run().expect_code(0);
+    let pushing = tool(&launcher, Some(libpmix()), &words).start();
+    eventually("the rank runs", || rank.exists());
+    let rank = fs::read_to_string(&rank).expect("readable");
+    let input = fs::File::open(format!("/proc/{}/fd/0", rank.trim())).expect("its standard input");
+    eventually("input waits for the rank", || rustix::io::ioctl_fionread(&input).expect("a pipe") > 0);
+    drop(input);
+    fs::write(&gate, "").expect("writing");
+    let outcome = pushing.wait().expect_code(0);
     assert!(outcome.stderr.contains("pushed 40, refused 0, followed 0, others 0"), "{outcome}");
     expect_pieces(&read, 40);
     launcher.end();

@@ -27,7 +27,7 @@ fn says(running: &Running, arguments: &str) -> Outcome {
 /// `px attach` with its output in a file.
 fn attached(running: &Running, arguments: &str, seen: &Path) -> Running {
     let attach = format!(
-        "exec '{}' attach --pid {} {arguments} > {}",
+        "exec '{}' attach --pid {} {arguments} > '{}'",
         px_binary().display(),
         running.pid(),
         seen.display()

@@ -259,7 +259,7 @@ fn a_search_asks_slow_servers_again() {
 fn rank_that_tells(file: &Path, until: &Path) -> String {
     let (file, until) = (file.display(), until.display());
     format!(
-        "echo $PMIX_SERVER_URI41 > {file}.new; mv {file}.new {file}; until [ -e {until} ]; do sleep 0.05; done"
+        "echo $PMIX_SERVER_URI41 > '{file}.new'; mv '{file}.new' '{file}'; until [ -e '{until}' ]; do sleep 0.05; done"
     )
 }
 
@@ -318,7 +318,7 @@ fn dead_tool_is_forgotten_with_handlers_and_pulls() {
         let over = place.path().join("over");
         let said = Arc::new(Mutex::new(String::new()));
         let heard = said.clone();
-        let rank = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+        let rank = format!("until [ -e '{}' ]; do sleep 0.05; done", over.display());
         let host = Job::new(pmix("host")).args(["1", "/bin/sh", "-c", &rank]).env("HOST_SERVES", "tools");
         let host = host.env("HOST_TMPDIR", place.path()).env("TMPDIR", place.path());
         let host = host.env("LD_LIBRARY_PATH", libpmix()).reading(move |piece| {

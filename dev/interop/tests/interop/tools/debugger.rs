@@ -202,7 +202,7 @@ fn jobs_wait_in_init_for_a_debugger_on_either_library() {
         let [program, released, too_early] =
             ["program", "released", "too-early"].map(|name| place.path().join(name));
         let script = format!(
-            "#!/bin/sh\n'{}' && {{ [ -e {} ] || touch {}; }}\n",
+            "#!/bin/sh\n'{}' && {{ [ -e '{}' ] || touch '{}'; }}\n",
             pmix("version").display(),
             released.display(),
             too_early.display()

@@ -69,7 +69,7 @@ fn tools_of_other_users_are_refused_with_the_reason() {
 fn tools_of_other_users_are_served_by_hosts_that_say_so() {
     let (place, programs) = public(&[&rust_tool("attach")]);
     let over = place.path().join("over");
-    let wait = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+    let wait = format!("until [ -e '{}' ]; do sleep 0.05; done", over.display());
     let native = Job::new(rust_tool("host")).args(["pmix.srvr.tool", "pmix.srvr.ftools"]);
     let in_c = Job::new(pmix("host")).env("HOST_SERVES", "foreign").env("LD_LIBRARY_PATH", libpmix());
     let hosts = [native, in_c].map(|job| {
@@ -103,7 +103,7 @@ fn tools_of_openpmix_get_refusals_that_they_can_read() {
         let tool = Job::new(pmix_tool("attach")).args(["uri", &uri, "self", "held", "rank", "0", "--"]);
         tool.args(words)
     };
-    let holder = named(&["spawn", &format!("touch {}", ready.display()), "lost"]).start();
+    let holder = named(&["spawn", &format!("touch '{}'", ready.display()), "lost"]).start();
     eventually("the name is taken", || ready.exists());
     named(&[]).run().expect_failure().assert_line("init UNREACHABLE");
     named(&[]).with(Pmix5).run().expect_failure().assert_line("init PMIX_ERR_EXISTS");

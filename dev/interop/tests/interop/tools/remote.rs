@@ -142,7 +142,7 @@ fn hosts(here: &Node, remote: bool, place: &Path) -> Vec<(Running, PathBuf)> {
     let start = |(job, file): (Job, PathBuf)| {
         let job = job.env("HOST_FILE", &file).env("HOST_TMPDIR", place).env("TMPDIR", place);
         let over = place.join("over");
-        let wait = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+        let wait = format!("until [ -e '{}' ]; do sleep 0.05; done", over.display());
         let running = job.env("LD_LIBRARY_PATH", libpmix()).args(["1", "/bin/sh", "-c", &wait]).start();
         eventually("the host says where it is", || file.exists());
         (running, file)
