@@ -18,12 +18,13 @@ use crate::effect::{Effect, Input};
 use crate::gate::{Gate, Unsupported};
 use crate::id::NodeId;
 use crate::local::{FromLocal, Local, ToLocal};
-use crate::msg::{Down, OpId, Up};
+use crate::msg::{Down, ExitStatus, OpId, Up};
 use crate::overlay::{Arrived, Out, Overlay, Setup, Tree};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::FUNCTIONS;
 use crate::root::{FromRoot, Root, ToRoot};
+use crate::signals::{SIGKILL, SIGTERM};
 use crate::start::{FromStarter, StartPlan, Starter};
 
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct Daemon {
     from_local: VecDeque<FromLocal>,
     from_root: VecDeque<FromRoot>,
     from_starter: VecDeque<FromStarter>,
+    /// What has arrived for the root while the starter is in doubt whether the allocation has ended.
+    held: VecDeque<Arrived<Load>>,
     /// The DVM is over for this daemon.
     is_over: bool,
 }
@@ -93,6 +96,7 @@ impl Daemon {
             from_local: VecDeque::new(),
             from_root: VecDeque::new(),
             from_starter: VecDeque::new(),
+            held: VecDeque::new(),
             is_over: false,
         }
     }
@@ -152,6 +156,8 @@ impl Daemon {
                 self.on_from_root(cx, wish);
             } else if let Some(wish) = self.from_starter.pop_front() {
                 self.on_from_starter(cx, wish);
+            } else if let Some(arrived) = self.no_longer_held() {
+                self.deliver(cx, arrived);
             } else if let Some(out) = self.overlay.pop() {
                 self.on_overlay(cx, out);
             } else if !self.go_on(cx.now) {
@@ -273,6 +279,7 @@ impl Daemon {
         match wish {
             FromStarter::Effect(effect) => cx.effect(effect),
             FromStarter::Lost { node, why } => self.overlay.declare_lost(cx.now, node, &why),
+            FromStarter::AllocationEnded { why } => self.tell_root(cx.now, ToRoot::AllocationEnded { why }),
             FromStarter::Failing => self.tell_root(cx.now, ToRoot::BootHopeless),
             FromStarter::Failed { error } => self.tell_root(cx.now, ToRoot::BootFailed { error }),
             FromStarter::Progress { done, of } => cx.effect(Effect::Report(Report::Starting { done, of })),
@@ -345,6 +352,24 @@ impl Daemon {
     }
 
     fn on_arrived(&mut self, cx: &mut Cx<'_>, arrived: Arrived<Load>) {
+        if let Some(starter) = &mut self.starter {
+            if may_follow_from_end_of_allocation(&arrived) {
+                starter.doubt(cx.now, &mut self.from_starter);
+            }
+            if is_news_for_root(&arrived) && (starter.is_in_doubt() || !self.held.is_empty()) {
+                return self.held.push_back(arrived);
+            }
+        }
+        self.deliver(cx, arrived);
+    }
+
+    /// What was held back is delivered in order once there is no doubt.
+    fn no_longer_held(&mut self) -> Option<Arrived<Load>> {
+        let is_in_doubt = self.starter.as_ref().is_some_and(|starter| starter.is_in_doubt());
+        if is_in_doubt { None } else { self.held.pop_front() }
+    }
+
+    fn deliver(&mut self, cx: &mut Cx<'_>, arrived: Arrived<Load>) {
         let now = cx.now;
         match arrived {
             Arrived::Cards(mut reports) => {
@@ -489,6 +514,38 @@ impl Daemon {
             deadline: Some(since.after(self.config.limits.boot)),
             unblocked_by: "the named daemons reporting".into(),
         })
+    }
+}
+
+/// Whether this also happens when the batch system ends the allocation.
+fn may_follow_from_end_of_allocation(arrived: &Arrived<Load>) -> bool {
+    match arrived {
+        Arrived::Lost { .. } => true,
+        Arrived::Post { body, .. } => match &**body {
+            Up::Failed(end) => {
+                let code = end.status.map_or(0, ExitStatus::shell_code);
+                !end.killed_by_us && [128 + SIGTERM, 128 + SIGKILL].contains(&code)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn is_news_for_root(arrived: &Arrived<Load>) -> bool {
+    match arrived {
+        Arrived::Post { .. }
+        | Arrived::Advanced(_)
+        | Arrived::Gathered { .. }
+        | Arrived::Bulk { .. }
+        | Arrived::Without(_)
+        | Arrived::Lost { .. } => true,
+        Arrived::Cards(_)
+        | Arrived::Cast { .. }
+        | Arrived::Part(_)
+        | Arrived::Side { .. }
+        | Arrived::Taken(_)
+        | Arrived::Alone { .. } => false,
     }
 }
 

@@ -93,6 +93,7 @@ impl JobEnd {
             JobVerdict::ParentEnded { parent } => {
                 return vec![format!("the job was ended with its parent, job {parent}")];
             }
+            JobVerdict::AllocationEnded { why } => return vec![format!("{why}, and the job with it")],
             JobVerdict::WithoutPmix { by, library } => {
                 let rank = by.rank.0;
                 return vec![

@@ -15,14 +15,25 @@ pub struct Fleet {
     pub agents: Vec<Agent>,
     /// Environment of the agents, complete: `NAME=VALUE`.
     pub env: Vec<Text>,
+    /// The allocation of a batch system that the hosts belong to, if it can be asked for.
+    pub allocation: Option<Allocation>,
     /// A host with a daemon that does not come up is left out and reported; otherwise it ends the start.
     pub skip_bad: bool,
+}
+
+/// An allocation of a batch system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Allocation {
+    /// `Slurm allocation 7`
+    pub name: String,
+    /// The command that shows its state, as `scontrol --oneliner show job` does.
+    pub ask: Vec<Text>,
 }
 
 /// Another host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FarHost {
-    /// The user's name for it.
+    /// The user's name for it. It may be the host of the root.
     pub name: Arc<str>,
     pub slots: Slots,
     pub max_slots: Option<u32>,

@@ -106,6 +106,10 @@ pub enum JobVerdict {
         by: ProcId,
         library: String,
     },
+    /// The batch system has ended the allocation of the hosts.
+    AllocationEnded {
+        why: String,
+    },
     /// A node was lost, with the reason.
     NodeLost {
         node: String,
@@ -229,7 +233,9 @@ impl JobVerdict {
             | JobVerdict::ParentEnded { .. }
             | JobVerdict::WithoutPmix { .. } => Status::ERR_JOB_CANCELED,
             JobVerdict::Killed { .. } => Status::ERR_JOB_KILLED_BY_CMD,
-            JobVerdict::NodeLost { .. } => Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
+            JobVerdict::AllocationEnded { .. } | JobVerdict::NodeLost { .. } => {
+                Status::ERR_JOB_ABORTED_BY_SYS_EVENT
+            }
             JobVerdict::Failed { first } => match first.status {
                 Some(ExitStatus::Code(0)) => Status::ERR_JOB_TERM_WO_SYNC,
                 Some(ExitStatus::Signal { .. }) => Status::ERR_JOB_ABORTED_BY_SIG,
@@ -261,7 +267,7 @@ impl JobVerdict {
         match self {
             JobVerdict::Aborted { message, .. } => Some(message),
             JobVerdict::NotStarted { error } => Some(error),
-            JobVerdict::NodeLost { why, .. } => Some(why),
+            JobVerdict::AllocationEnded { why } | JobVerdict::NodeLost { why, .. } => Some(why),
             JobVerdict::ParentEnded { parent } => Some(parent.as_str()),
             JobVerdict::WithoutPmix { library, .. } => Some(library),
             _ => None,
@@ -289,6 +295,7 @@ impl JobVerdict {
             JobVerdict::DvmStopped { .. } => "DVM stopped",
             JobVerdict::ParentEnded { .. } => "parent ended",
             JobVerdict::WithoutPmix { .. } => "without PMIx",
+            JobVerdict::AllocationEnded { .. } => "allocation ended",
             JobVerdict::NodeLost { .. } => "node lost",
         }
     }
@@ -308,7 +315,9 @@ impl JobVerdict {
             JobVerdict::NotStarted { .. } => 126,
             JobVerdict::TimedOut { .. } => 124,
             JobVerdict::Cancelled { signal } | JobVerdict::Killed { signal, .. } => 128 + signal,
-            JobVerdict::DvmStopped { .. } | JobVerdict::ParentEnded { .. } => 128 + SIGTERM,
+            JobVerdict::DvmStopped { .. }
+            | JobVerdict::ParentEnded { .. }
+            | JobVerdict::AllocationEnded { .. } => 128 + SIGTERM,
             JobVerdict::NodeLost { .. } | JobVerdict::WithoutPmix { .. } => 1,
         }
     }

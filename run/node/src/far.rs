@@ -83,6 +83,7 @@ impl Far {
         let Some((parent, at)) = lineage.first() else { bail!("no daemon to link to is known") };
         let at = at.parse().map_err(|error| anyhow!("cannot call daemon {}: {error}", parent.0))?;
         links.call(*parent, at);
+        let is_found = machine.hostname != birth.root;
         let running = Running::member(Member {
             inherited,
             session,
@@ -104,6 +105,7 @@ impl Far {
             rules: Rules::default(),
             plan: None,
             reach: Reach::Node,
+            is_found,
             rendezvous_files: Vec::new(),
             system_dir: None,
         })?;

@@ -53,6 +53,8 @@ pub(crate) struct Member {
     /// The daemons that it starts.
     pub(crate) plan: Option<StartPlan>,
     pub(crate) reach: Reach,
+    /// Whether tools can find it. On the host of the root they find the root.
+    pub(crate) is_found: bool,
     pub(crate) rendezvous_files: Vec<PathBuf>,
     pub(crate) system_dir: Option<PathBuf>,
 }
@@ -73,7 +75,7 @@ impl Running {
         let hostname = machine.hostname.to_string();
         let server = identity.clone();
         let notice = move |site: &Site<'_>| {
-            Some(Notice {
+            member.is_found.then(|| Notice {
                 uri: ServerUri { server, address: site.outside },
                 version: phalanx_core::server::VERSION.to_owned(),
                 hostname,

@@ -90,6 +90,7 @@ impl Running {
             rules: options.rules,
             plan,
             reach: options.reach,
+            is_found: true,
             rendezvous_files: options.rendezvous_files,
             system_dir: options.system_dir,
         })

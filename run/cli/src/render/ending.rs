@@ -34,6 +34,7 @@ pub(crate) fn json(end: &JobEnd) -> Value {
         JobVerdict::WithoutPmix { by, library } => {
             ("without_pmix", json!({ "rank": by.rank.0, "library": library }))
         }
+        JobVerdict::AllocationEnded { why } => ("allocation_ended", json!({ "reason": why })),
         JobVerdict::NodeLost { node, why } => ("node_lost", json!({ "node": node, "reason": why })),
     };
     report.insert("outcome".into(), outcome.into());

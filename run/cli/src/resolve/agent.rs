@@ -6,8 +6,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use phalanx_dvm::Agent;
 use phalanx_dvm::hosts::write_names;
+use phalanx_dvm::{Agent, Allocation};
 use phalanx_wire::Text;
 
 use super::allocation::System;
@@ -27,6 +27,18 @@ pub(super) struct Destination {
 pub(super) struct Agents {
     pub(super) agents: Vec<Agent>,
     pub(super) env: Vec<Text>,
+}
+
+/// Whether ranks on this host get a daemon beside the root, which the batch system knows as its own.
+pub(super) fn starts_here(args: &FleetArgs, system: Option<&System>, here: &Here) -> Result<bool, Failure> {
+    Ok(!here.in_step && matches!(Starter::choose(args, system, here)?, Starter::Slurm { .. }))
+}
+
+/// The allocation, if its state can be asked for.
+pub(super) fn allocation(system: Option<&System>, here: &Here) -> Option<Allocation> {
+    let Some(System::Slurm(Some(job))) = system else { return None };
+    let ask = ["scontrol", "--oneliner", "show", "job", job].map(Text::from).into();
+    here.has_program("scontrol").then(|| Allocation { name: format!("Slurm allocation {job}"), ask })
 }
 
 /// The commands that start daemons on these hosts. `system` is the batch system of their allocation.

@@ -156,8 +156,14 @@ fn assemble(
             _ => None,
         })
         .collect();
+    let system = allocation.map(|allocation| &allocation.system);
+    let starts_here = agent::starts_here(args, system, here)?;
     let mut hosts = Hosts {
-        fleet: Fleet { skip_bad: args.skip_bad_hosts, ..Fleet::default() },
+        fleet: Fleet {
+            skip_bad: args.skip_bad_hosts,
+            allocation: agent::allocation(system, here),
+            ..Fleet::default()
+        },
         networks: args.network.clone(),
         silence: args.host_timeout,
         start: args.start_timeout,
@@ -168,6 +174,12 @@ fn assemble(
     for name in names.iter().filter(|name| is_chosen(name)) {
         let said = said.get(name.as_str()).cloned().unwrap_or_default();
         let slots = of_allocation.get(name.as_str()).copied().unwrap_or(said.slots);
+        if *name == here.hostname && starts_here {
+            let host = FarHost { name: Arc::from(name.as_str()), slots, max_slots: said.max_slots };
+            hosts.fleet.hosts.insert(0, host);
+            users.insert(0, None);
+            continue;
+        }
         if *name == here.hostname {
             hosts = Hosts { takes_ranks: true, slots, max_slots: said.max_slots, ..hosts };
             continue;
@@ -182,7 +194,7 @@ fn assemble(
         .zip(users)
         .map(|(host, user)| Destination { name: host.name.to_string(), user })
         .collect();
-    let agents = agent::agents(&destinations, args, allocation.map(|allocation| &allocation.system), here)?;
+    let agents = agent::agents(&destinations, args, system, here)?;
     (hosts.fleet.agents, hosts.fleet.env) = (agents.agents, agents.env);
     Ok(hosts)
 }

@@ -9,6 +9,7 @@ use phalanx_dvm::hosts::HostNames;
 use phalanx_node::link::own_addresses;
 
 use super::Environment;
+use crate::background;
 use crate::failure::Failure;
 
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Here {
     pub(crate) hostname: String,
     /// The path of this px.
     pub(crate) px: Option<PathBuf>,
+    /// A job step of Slurm has begun this process, which ends with it: all that it starts here is accounted for.
+    pub(crate) in_step: bool,
     /// Lists the addresses of this host. Called if the user has named an address.
     pub(crate) addresses: fn() -> Vec<IpAddr>,
 }
@@ -34,6 +37,8 @@ impl Here {
             cwd,
             hostname,
             px: std::env::current_exe().ok(),
+            // In the background it leaves the step where that is known by ancestry only.
+            in_step: !background::is_here() && has_ancestor("slurmstepd"),
             addresses,
         })
     }
@@ -65,13 +70,30 @@ impl Here {
     }
 }
 
+/// Whether this process descends from one of this name.
+fn has_ancestor(name: &str) -> bool {
+    // The fields after the name, which is in parentheses and may hold anything: the state, and the parent.
+    let read = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    let parent = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok();
+    let up = |pid: &u32| read(*pid).and_then(|stat| parent(&stat)).filter(|pid| *pid != 0);
+    let mut ancestors = std::iter::successors(Some(std::process::id()), up).skip(1);
+    ancestors.any(|pid| read(pid).is_some_and(|stat| stat.contains(&format!("({name})"))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn called(hostname: &str) -> Here {
         let addresses = || vec!["10.77.0.1".parse().expect("one"), "fd77::1".parse().expect("one")];
-        Here { env: Vec::new(), cwd: "/".into(), hostname: hostname.to_owned(), px: None, addresses }
+        Here {
+            env: Vec::new(),
+            cwd: "/".into(),
+            hostname: hostname.to_owned(),
+            px: None,
+            in_step: false,
+            addresses,
+        }
     }
 
     #[test]

@@ -386,20 +386,48 @@ impl Root {
 
     /// `by`: the tool or process that requested it, if any.
     pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>, by: Option<&ProcId>) {
-        self.shutting_down = true;
-        self.refuse_waiting(cx, "the DVM ends");
-        let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
         let verdict = match (self.config.lasts, by.cloned()) {
             (true, by) => JobVerdict::DvmStopped { by },
             // A DVM for one job: the job is its user's, too.
             (false, None) => JobVerdict::Cancelled { signal: SIGTERM },
             (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM },
         };
+        let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
+        jobs.iter().for_each(|nspace| by.iter().for_each(|by| self.note_tool(nspace, by)));
+        self.shut_down(cx, &verdict);
+    }
+
+    fn shut_down(&mut self, cx: &mut Cx<'_>, verdict: &JobVerdict) {
+        self.shutting_down = true;
+        self.refuse_waiting(cx, "the DVM ends");
+        let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
         for nspace in jobs {
-            by.iter().for_each(|by| self.note_tool(&nspace, by));
             self.end_job(cx, &nspace, verdict.clone());
         }
         self.stop_when_idle(cx);
+    }
+
+    /// The batch system has ended the allocation of the hosts.
+    pub(super) fn on_allocation_ended(&mut self, cx: &mut Cx<'_>, why: String) {
+        if self.config.lasts {
+            cx.report(Report::Note { nspace: None, text: format!("{why}, and the DVM with it") });
+        }
+        self.shut_down(cx, &JobVerdict::AllocationEnded { why });
+    }
+
+    /// A node was lost: a persistent DVM ends with the last one that takes ranks.
+    pub(super) fn stop_without_hosts(&mut self, cx: &mut Cx<'_>) {
+        let takes_ranks = |node: NodeId| node != NodeId::ROOT || self.config.takes_ranks;
+        if !self.config.lasts
+            || !self.nodes.are_up()
+            || self.shutting_down
+            || self.nodes.living().any(takes_ranks)
+        {
+            return;
+        }
+        let text = "the DVM ends, because all hosts that take ranks are lost".to_owned();
+        cx.report(Report::Note { nspace: None, text });
+        self.shut_down(cx, &JobVerdict::DvmStopped { by: None });
     }
 
     /// If `by` is a tool, it may be gone when the job has ended: what is known of its process is kept with the job.

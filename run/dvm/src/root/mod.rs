@@ -187,6 +187,10 @@ pub(crate) enum ToRoot {
     /// It goes on, or was not stopped after all.
     StandNoLonger,
     Shutdown,
+    /// The batch system has ended the allocation of the hosts.
+    AllocationEnded {
+        why: String,
+    },
     /// The user has taken `bytes` more of the output.
     OutputTaken {
         bytes: usize,
@@ -279,6 +283,7 @@ impl Root {
             ToRoot::StandStill => self.stand_still(cx),
             ToRoot::StandNoLonger => self.stand_no_longer(cx),
             ToRoot::Shutdown => self.on_shutdown(cx, None),
+            ToRoot::AllocationEnded { why } => self.on_allocation_ended(cx, why),
             ToRoot::OutputTaken { bytes } => self.on_output_taken(cx, bytes),
             ToRoot::Stdin { nspace, data } => self.on_stdin(cx, &nspace, data),
             ToRoot::StdinEnd { nspace } => self.on_stdin_end(cx, &nspace),
@@ -293,6 +298,7 @@ impl Root {
                 let is_there = |asker: &Asker| asker.answer.origin() == node;
                 self.dismiss(cx, Kind::is_of_askers, is_there, Status::ERR_LOST_CONNECTION);
                 self.lose_processes(cx, node, &why);
+                self.stop_without_hosts(cx);
             }
             ToRoot::Forgotten(nspace) => self.on_forgotten(cx, &nspace),
             ToRoot::Tick => {

@@ -74,7 +74,7 @@ impl Root {
             max_slots: report.max_slots,
             in_use,
             busy,
-            launcher: node == NodeId::ROOT,
+            launcher: report.hostname == self.config.hostname,
             called,
             ..NodeResources::new(&*report.hostname, topology.clone())
         })

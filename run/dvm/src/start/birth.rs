@@ -18,6 +18,8 @@ use crate::id::NodeId;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Birth {
     pub dvm: Arc<str>,
+    /// The host of the root.
+    pub root: Arc<str>,
     /// The number of daemons.
     pub size: u32,
     /// Children per daemon.
@@ -133,10 +135,10 @@ const GREETING: &str = "px-daemon ";
 const REACHED: &str = "px-daemon-at ";
 const FAILED: &str = "px-daemon-failed ";
 /// Incremented whenever this protocol changes.
-const PROTOCOL: &str = "3";
+const PROTOCOL: &str = "4";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-encoded!(struct Birth { dvm, size, radix, networks, lasts, limits, cradles });
+encoded!(struct Birth { dvm, root, size, radix, networks, lasts, limits, cradles });
 encoded!(struct Cradle { node, slots, max_slots });
 encoded!(struct Meeting { addresses });
 encoded!(struct Limits {
@@ -152,6 +154,7 @@ mod tests {
     fn births_and_meetings_come_back_from_bytes() {
         let birth = Birth {
             dvm: "px-n1-7".into(),
+            root: "n1".into(),
             size: 40,
             radix: 32,
             networks: vec!["eth0".into()],

@@ -11,6 +11,7 @@
 
 mod agent;
 mod birth;
+mod doubt;
 mod phase;
 mod srun;
 mod still;
@@ -37,6 +38,7 @@ use birth::Line;
 pub use birth::{
     ALIVE, ALIVE_EARLY, Birth, Cradle, LONGEST, Meeting, STANDS, STANDS_EARLY, failed, greeting, reached_at,
 };
+use doubt::Doubt;
 use phase::{HostState, Phase};
 use srun::Remark;
 use still::Still;
@@ -58,6 +60,8 @@ pub struct StartPlan {
 pub(crate) struct Starter {
     plan: StartPlan,
     dvm: Arc<str>,
+    /// This host.
+    hostname: Arc<str>,
     lasts: bool,
     limits: Limits,
     radix: u32,
@@ -75,6 +79,11 @@ pub(crate) struct Starter {
     words: BTreeMap<usize, String>,
     /// Why the batch system has ended all of them.
     cancelled: Option<String>,
+    /// Since something happened that also happens at the end of the allocation, until it is known.
+    doubt: Option<Doubt>,
+    /// How often the batch system was asked, and when it last said that the allocation goes on.
+    asked: u32,
+    believed: Option<Time>,
     /// While the DVM ends: hosts with daemons that have gone.
     gone: BTreeSet<usize>,
     timers: Timers<Timer>,
@@ -96,6 +105,10 @@ pub(crate) enum FromStarter {
     /// The daemon will not come up, or is gone.
     Lost {
         node: NodeId,
+        why: String,
+    },
+    /// The batch system has ended the allocation of the hosts.
+    AllocationEnded {
         why: String,
     },
     /// The DVM cannot come up as requested. The reason follows.
@@ -131,6 +144,8 @@ enum Timer {
     Stopping,
     /// Daemons without complete instructions get a sign of life.
     Alive,
+    /// The batch system is asked again, or has not answered.
+    Doubt,
 }
 
 type Out = VecDeque<FromStarter>;
@@ -150,6 +165,9 @@ impl Starter {
             ends: BTreeMap::new(),
             words: BTreeMap::new(),
             cancelled: None,
+            doubt: None,
+            asked: 0,
+            believed: None,
             gone: BTreeSet::new(),
             timers: Timers::default(),
             still: None,
@@ -159,6 +177,7 @@ impl Starter {
             killed: false,
             told_over: false,
             dvm: config.dvm.clone(),
+            hostname: config.hostname.clone(),
             lasts: config.lasts,
             limits: config.limits.clone(),
             radix: config.radix,
@@ -230,7 +249,7 @@ impl Starter {
         failure: &SpawnFailure,
         out: &mut Out,
     ) {
-        let Some(agent) = self.agent(proc) else { return };
+        let Some(agent) = self.agent(proc) else { return self.on_no_answer(now, proc) };
         self.agents[agent].state = AgentState::Over;
         for host in self.plan.fleet.agents[agent].hosts.clone() {
             self.lose(now, host, failure.to_string(), out);
@@ -247,7 +266,7 @@ impl Starter {
         data: &[u8],
         out: &mut Out,
     ) {
-        let Some(agent) = self.agent(proc) else { return };
+        let Some(agent) = self.agent(proc) else { return self.on_answer(proc, data, channel, out) };
         let credit = Effect::Credit { proc: proc.clone(), channel, bytes: charge(data.len()) };
         out.push_back(FromStarter::Effect(credit));
         if channel == IofChannel::STDERR {
@@ -263,7 +282,7 @@ impl Starter {
     }
 
     pub(crate) fn on_output_closed(&mut self, now: Time, proc: &ProcId, channel: IofChannel, out: &mut Out) {
-        let Some(agent) = self.agent(proc) else { return };
+        let Some(agent) = self.agent(proc) else { return self.on_answer_end(now, proc, false, out) };
         let running = &mut self.agents[agent];
         match channel {
             IofChannel::STDERR => running.err_closed = true,
@@ -275,7 +294,7 @@ impl Starter {
     }
 
     pub(crate) fn on_exited(&mut self, now: Time, proc: &ProcId, status: ExitStatus, out: &mut Out) {
-        let Some(agent) = self.agent(proc) else { return };
+        let Some(agent) = self.agent(proc) else { return self.on_answer_end(now, proc, true, out) };
         let running = &mut self.agents[agent];
         running.state = AgentState::Exited(status);
         if running.out_closed && running.err_closed {
@@ -393,6 +412,7 @@ impl Starter {
                 Timer::Stopping if self.killed => self.give_agents_up(out),
                 Timer::Stopping => self.kill_agents(now, out),
                 Timer::Alive => self.say_alive(now, out),
+                Timer::Doubt => self.on_doubt_due(now, out),
             }
         }
     }
@@ -540,6 +560,7 @@ impl Starter {
         };
         let birth = Birth {
             dvm: self.dvm.clone(),
+            root: self.hostname.clone(),
             size: self.hosts.len() as u32 + 1,
             radix: self.radix,
             networks: self.plan.networks.clone(),

@@ -56,6 +56,7 @@ fn nodes(hosts: &Hosts, here: &Here, topology: &Arc<Topology>) -> Vec<NodeResour
         ..NodeResources::new(here.hostname.clone(), topology.clone())
     };
     let others = hosts.fleet.hosts.iter().map(|host| NodeResources {
+        launcher: *host.name == here.hostname,
         slots: host.slots,
         max_slots: host.max_slots,
         ..NodeResources::new(&*host.name, topology.clone())

@@ -11,6 +11,7 @@ fn here(env: &[(&str, &str)]) -> Here {
         cwd: "/work".into(),
         hostname: "n1".into(),
         px: Some("/opt/bin/px".into()),
+        in_step: true,
         addresses: || vec!["10.77.0.1".parse().expect("an address")],
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn of(
             Err(_) => JobVerdict::Cancelled { signal: exit_code - 128 },
         },
         (Some("without PMIx"), _, Some(by)) => JobVerdict::WithoutPmix { by: by.clone(), library: reason() },
+        (Some("allocation ended"), ..) => JobVerdict::AllocationEnded { why: reason() },
         (Some("node lost"), ..) => JobVerdict::NodeLost {
             node: find(keys::HOSTNAME).and_then(Value::as_str).unwrap_or_default().to_owned(),
             why: reason(),
