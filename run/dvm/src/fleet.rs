@@ -42,9 +42,13 @@ pub struct FarHost {
 /// A command that runs `px daemon` on hosts, and connects its own standard input and output to theirs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
+    /// If it has several hosts, [`HOSTS`] in its words stands for their names, as a list with ranges, and [`COUNT`] for their number.
     pub argv: Vec<Text>,
     /// The hosts, by index in [`Fleet::hosts`]. If there are several, they read the same input.
     pub hosts: Vec<usize>,
     /// Each line that the host at index `K` of this list writes begins with `K: `, as with `srun --label`.
     pub labels: bool,
 }
+
+pub const HOSTS: &str = "{hosts}";
+pub const COUNT: &str = "{count}";

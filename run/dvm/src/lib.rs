@@ -36,7 +36,7 @@ pub use config::{Limits, NodeConfig, Rules, Steer};
 pub use effect::{Effect, Input, ProcStart, StdinPlan};
 pub use ending::{WITHOUT_PMIX_HINT, without_pmix};
 pub use environment::is_identity;
-pub use fleet::{Agent, Allocation, FarHost, Fleet};
+pub use fleet::{Agent, Allocation, COUNT, FarHost, Fleet, HOSTS};
 pub use id::NodeId;
 pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict, Phases, ToolProcess, Waited};
 pub use msg::{

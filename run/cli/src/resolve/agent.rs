@@ -6,8 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use phalanx_dvm::hosts::write_names;
-use phalanx_dvm::{Agent, Allocation};
+use phalanx_dvm::{Agent, Allocation, COUNT, HOSTS};
 use phalanx_wire::Text;
 
 use super::allocation::System;
@@ -67,7 +66,7 @@ pub(super) fn agents(
     }
     let agents = match &starter {
         Starter::Slurm { job } => {
-            let argv = srun(job, hosts).into_iter().chain([text(px.as_os_str()), "daemon".into()]).collect();
+            let argv = srun(job).into_iter().chain([text(px.as_os_str()), "daemon".into()]).collect();
             vec![Agent { argv, hosts: (0..hosts.len()).collect(), labels: true }]
         }
         one_each => hosts
@@ -124,8 +123,7 @@ impl Starter {
                 ["ssh", "-x", "-T", "-o", "BatchMode=yes", "--", &account, "exec"].map(Text::from).into()
             }
             Starter::Lsf => ["blaunch", &account].map(Text::from).into(),
-            // A single command for all hosts.
-            Starter::Slurm { job } => srun(job, std::slice::from_ref(host)),
+            Starter::Slurm { job } => srun(job),
             Starter::Template(words) => {
                 let mut argv: Vec<Text> =
                     words.iter().map(|word| Text::from(word.replace(HOST, &account))).collect();
@@ -154,16 +152,13 @@ impl Starter {
 }
 
 /// One step for all hosts. Only with the arbitrary distribution are tasks numbered in the order of the list; otherwise in Slurm's own order.
-fn srun(job: &str, hosts: &[Destination]) -> Vec<Text> {
-    // The names one by one would be too long for an argument.
-    let names = write_names(hosts.iter().map(|host| host.name.as_str()));
-    let count = hosts.len();
+fn srun(job: &str) -> Vec<Text> {
     let own = [
         "srun".to_owned(),
         format!("--jobid={job}"),
-        format!("--nodes={count}"),
-        format!("--ntasks={count}"),
-        format!("--nodelist={}", names),
+        format!("--nodes={COUNT}"),
+        format!("--ntasks={COUNT}"),
+        format!("--nodelist={HOSTS}"),
     ];
     // A daemon is no rank: it needs no PMI, no binding and all memory of the allocation, and it may end before others.
     let same = [

@@ -57,7 +57,7 @@ impl Starter {
 
     fn ask(&mut self, now: Time, out: &mut Out) {
         let (Some(doubt), Some(allocation)) = (&mut self.doubt, &self.plan.fleet.allocation) else { return };
-        let number = self.agents.len() as u32 + self.asked;
+        let number = FIRST + self.asked;
         self.asked += 1;
         *doubt =
             Doubt { since: doubt.since, asks: Some(number), said: Vec::new(), closed: 0, has_exited: false };
@@ -170,6 +170,8 @@ impl State {
     }
 }
 
+/// The number of the first process that asks, beyond those of agents.
+const FIRST: u32 = 1 << 30;
 const OVER_TIME: &str = "has reached its time limit";
 /// How long an answer may take, and how long an allocation that ends may hide the reason.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);

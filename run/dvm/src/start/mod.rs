@@ -10,6 +10,7 @@
 //! wait in the root's table of operations (`Postponed`).
 
 mod agent;
+mod apart;
 mod birth;
 mod doubt;
 mod phase;
@@ -222,7 +223,7 @@ impl Starter {
             early += hosts.len();
             out.push_back(FromStarter::Effect(Effect::Spawn(Box::new(ProcStart {
                 proc: proc.clone(),
-                argv: agent.argv.clone().into(),
+                argv: self.words(agent).into(),
                 env: self.plan.fleet.env.clone(),
                 cwd: None,
                 cpus: None,
@@ -332,7 +333,7 @@ impl Starter {
         self.gone.insert(host);
         let agents = &self.plan.fleet.agents;
         if let Some(agent) = agents.iter().position(|agent| agent.hosts.contains(&host))
-            && agents[agent].hosts.iter().all(|host| self.gone.contains(host))
+            && agents[agent].hosts.iter().all(|host| self.gone.contains(host) || self.is_lost(*host))
         {
             self.timers.set(now.after(AGENT_GRACE), Timer::Alone(agent));
         }
@@ -487,7 +488,7 @@ impl Starter {
         match Line::of(line) {
             Line::Greeting if self.hosts[host].phase == Phase::Starting => {
                 self.enter(now, host, Phase::Settling);
-                self.try_give_birth(agent, out);
+                self.try_give_birth(now, agent, out);
             }
             Line::Reached(addresses) if self.hosts[host].phase == Phase::Settling => {
                 self.enter(now, host, Phase::Joining);
@@ -543,7 +544,7 @@ impl Starter {
 
     /// Sends the secret only when all daemons behind the agent have sent their greeting: before that, another program could
     /// read it.
-    fn try_give_birth(&mut self, agent: usize, out: &mut Out) {
+    fn try_give_birth(&mut self, now: Time, agent: usize, out: &mut Out) {
         let hosts = &self.plan.fleet.agents[agent].hosts;
         let any_in = |phase: Phase| hosts.iter().any(|host| self.hosts[*host].phase == phase);
         if self.still.is_some()
@@ -554,6 +555,8 @@ impl Starter {
             return;
         }
         self.agents[agent].born = true;
+        self.enter_again(now, agent, &Phase::Settling);
+        let hosts = &self.plan.fleet.agents[agent].hosts;
         let cradle = |host: &usize| {
             let far = &self.plan.fleet.hosts[*host];
             Cradle { node: NodeId(*host as u32 + 1), slots: far.slots, max_slots: far.max_slots }
@@ -588,6 +591,7 @@ impl Starter {
             let joins = |host: &usize| self.hosts[*host].phase == Phase::Joining;
             if !self.agents[agent].met && self.plan.fleet.agents[agent].hosts.iter().any(joins) {
                 self.agents[agent].met = true;
+                self.enter_again(now, agent, &Phase::Joining);
                 self.say(agent, meeting.clone(), out);
             }
         }
@@ -632,11 +636,18 @@ impl Starter {
         let HostState { phase, since } = &self.hosts[host];
         if now.since(*since) < self.limits.agent
             || matches!(phase, Phase::Waiting | Phase::Up | Phase::Lost(_))
+            || self.waits_for_others(host)
         {
             return;
         }
         let why = format!("nothing has come of it for {} s", now.since(*since).as_secs());
+        if *phase == Phase::Starting
+            && let Some(agent) = self.agent_of(host)
+        {
+            self.set_apart(now, agent);
+        }
         self.lose(now, host, why, out);
+        self.go_on(now, out);
     }
 
     /// An agent has ended, and with it its daemons.
@@ -644,8 +655,9 @@ impl Starter {
         let AgentState::Exited(status) = self.agents[agent].state else { return };
         self.agents[agent].state = AgentState::Over;
         if !self.stopping {
+            self.set_apart(now, agent);
             let reason = self.agents[agent].reason(status);
-            for host in self.plan.fleet.agents[agent].hosts.clone() {
+            for host in self.to_blame(agent) {
                 let reason = self.end_of(host).unwrap_or_else(|| reason.clone());
                 self.lose_ended(now, host, reason, out);
             }
@@ -697,10 +709,10 @@ impl Starter {
 
     /// Handles the consequences of a host's loss for its agent, and for the start.
     fn after_loss(&mut self, now: Time, host: usize, out: &mut Out) {
-        if let Some(agent) = self.plan.fleet.agents.iter().position(|agent| agent.hosts.contains(&host)) {
+        if let Some(agent) = self.agent_of(host) {
             match self.plan.fleet.agents[agent].hosts.iter().all(|host| self.is_lost(*host)) {
                 true => self.signal(agent, SIGKILL, out),
-                false => self.try_give_birth(agent, out),
+                false => self.try_give_birth(now, agent, out),
             }
         }
         if self.booted || self.stopping {

@@ -61,7 +61,7 @@ impl Starter {
         if !self.booted && !self.stopping {
             self.say_to_waiting(ALIVE_EARLY, ALIVE, out);
         }
-        (0..self.next).for_each(|agent| self.try_give_birth(agent, out));
+        (0..self.next).for_each(|agent| self.try_give_birth(now, agent, out));
         self.try_meet(now, out);
         self.go_on(now, out);
     }

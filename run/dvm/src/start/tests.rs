@@ -267,6 +267,53 @@ fn bad_hosts_are_left_out_if_wanted() {
     );
 }
 
+/// One command starts three daemons, of which the second does not come.
+fn without_the_second(skip_bad: bool) -> Told {
+    let mut told = Told::new(&[3], skip_bad);
+    for host in [0, 2] {
+        told.says(0, &format!("{host}: {}", greeting()));
+    }
+    told
+}
+
+#[test]
+fn only_hosts_that_did_not_come_are_to_blame() {
+    let mut told = without_the_second(false);
+    told.complains(0, "srun: error: timeout waiting for task launch, started 2 of 3 tasks");
+    told.ends(0, 1);
+    told.wait(OTHERS);
+    let failure = told.failure().expect("it has failed");
+    assert!(
+        failure.starts_with("n2: starting the daemon: ") && failure.contains("timeout waiting"),
+        "{failure}"
+    );
+    assert!(!failure.contains("n1: ") && !failure.contains("n3: "), "{failure}");
+
+    // The time of those that wait for it does not count.
+    let mut told = without_the_second(false);
+    told.wait(Limits::default().agent);
+    assert_eq!(told.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn hosts_that_came_are_started_again_without_the_bad() {
+    for ends in [true, false] {
+        let mut told = without_the_second(true);
+        match ends {
+            true => told.ends(0, 1),
+            false => told.wait(Limits::default().agent),
+        }
+        assert_eq!(told.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
+        for (place, node) in [(0, 1), (1, 3)] {
+            told.says(1, &format!("{place}: {}", greeting()));
+            assert!(told.starter.hosts[node - 1].phase == Phase::Settling);
+        }
+        let nodes: Vec<u32> = birth_of(&told.heard(1)).cradles.iter().map(|cradle| cradle.node.0).collect();
+        assert_eq!(nodes, [1, 3]);
+        assert!(told.heard(0).iter().all(|byte| *byte == ALIVE_EARLY), "the secret is not for those");
+    }
+}
+
 #[test]
 fn a_phase_that_never_ends_is_named() {
     let mut told = Told::new(&[1], true);

@@ -244,11 +244,20 @@ fn batch_systems_have_agents_of_their_own() {
     };
     let slurm = agents(&SLURM, "--host n3,n2 prog");
     assert_eq!(slurm.agents.len(), 1);
-    let expected = "srun --jobid=77 --nodes=2 --ntasks=2 --nodelist=n[2-3] --distribution=arbitrary";
+    let expected =
+        "srun --jobid=77 --nodes={count} --ntasks={count} --nodelist={hosts} --distribution=arbitrary";
     let command = argv(&slurm.agents[0]);
     assert!(command.starts_with(expected) && command.ends_with(" /opt/bin/px daemon"), "{command}");
     assert_eq!(slurm.agents[0].hosts, [0, 1]);
     assert_eq!(slurm.env, [format!("PATH={bin}").as_str(), "SLURM_OVERLAP=1"]);
+
+    // A px that no step has begun: its ranks on this host belong to the step, too.
+    let path: Vec<_> = SLURM.iter().copied().chain([("PATH", bin.as_str())]).collect();
+    let outside = Here { in_step: false, ..here(&path) };
+    let hosts = hosts_at(&outside, "--host n3,n1:1 prog");
+    assert_eq!((shown(&hosts).as_str(), hosts.takes_ranks), ("n1:2 n3:1", false));
+    assert_eq!(hosts.fleet.agents[0].hosts, [0, 1]);
+    assert!(hosts_at(&outside, "--launch-agent rsh prog").takes_ranks);
 
     let lsf = agents(&[("LSB_MCPU_HOSTS", "n1 2 n2 4")], "prog");
     assert_eq!(argv(&lsf.agents[0]), "blaunch n2 '/opt/bin/px' daemon");

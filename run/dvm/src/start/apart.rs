@@ -1,0 +1,81 @@
+//! Several daemons that one command starts, of which some do not come: only those are to blame.
+
+use phalanx_core::Time;
+use phalanx_wire::Text;
+
+use super::{Phase, Starter, Timer};
+use crate::fleet::{Agent, COUNT, HOSTS};
+use crate::hosts::write_names;
+use crate::start::agent::Running;
+
+impl Starter {
+    /// The words of an agent, with its hosts.
+    pub(super) fn words(&self, agent: &Agent) -> Vec<Text> {
+        let names = agent.hosts.iter().filter_map(|host| self.plan.fleet.hosts.get(*host));
+        let (names, count) = (write_names(names.map(|host| &*host.name)), agent.hosts.len().to_string());
+        let word = |word: &Text| match std::str::from_utf8(word.as_bytes()) {
+            Ok(text) if agent.labels => text.replace(HOSTS, &names).replace(COUNT, &count).into(),
+            _ => word.clone(),
+        };
+        agent.argv.iter().map(word).collect()
+    }
+
+    pub(super) fn agent_of(&self, host: usize) -> Option<usize> {
+        self.plan.fleet.agents.iter().position(|agent| agent.hosts.contains(&host))
+    }
+
+    /// Whether the daemon has done its part, and is told more only when others have done theirs.
+    pub(super) fn waits_for_others(&self, host: usize) -> bool {
+        let is_told =
+            |told: fn(&Running) -> bool| self.agent_of(host).is_none_or(|agent| told(&self.agents[agent]));
+        match self.hosts[host].phase {
+            Phase::Settling => !is_told(|agent| agent.born),
+            Phase::Joining => !is_told(|agent| agent.met),
+            _ => false,
+        }
+    }
+
+    /// These daemons have been told what they waited for: the time of their phase counts from now.
+    pub(super) fn enter_again(&mut self, now: Time, agent: usize, phase: &Phase) {
+        for host in self.plan.fleet.agents[agent].hosts.clone() {
+            if self.hosts[host].phase == *phase {
+                self.enter(now, host, phase.clone());
+            }
+        }
+    }
+
+    /// Whether this daemon has come, while its agent waits for others.
+    fn has_come(&self, host: usize) -> bool {
+        matches!(self.hosts[host].phase, Phase::Settling | Phase::Joining)
+    }
+
+    /// The hosts of an agent that has ended for which that is the reason. If some daemons have not come, these have ended the command
+    /// for all.
+    pub(super) fn to_blame(&self, agent: usize) -> Vec<usize> {
+        let hosts = &self.plan.fleet.agents[agent].hosts;
+        let is_absent = |host: &usize| matches!(self.hosts[*host].phase, Phase::Starting | Phase::Lost(_));
+        let blames_all = self.booted || !hosts.iter().any(is_absent);
+        hosts.iter().copied().filter(|host| blames_all || !self.has_come(*host)).collect()
+    }
+
+    /// If bad hosts are left out, daemons that have come are started again by an agent of their own, without those that have not: a
+    /// command that waits for the latter may end all of them.
+    pub(super) fn set_apart(&mut self, now: Time, agent: usize) {
+        if self.booted || self.stopping || !self.plan.fleet.skip_bad || self.agents[agent].born {
+            return;
+        }
+        let (come, rest): (Vec<usize>, Vec<usize>) =
+            self.plan.fleet.agents[agent].hosts.iter().partition(|host| self.has_come(**host));
+        if come.is_empty() || rest.is_empty() {
+            return;
+        }
+        for host in &come {
+            self.timers.cancel(|timer| *timer == Timer::Phase(*host));
+            self.enter(now, *host, Phase::Waiting);
+        }
+        let again = Agent { hosts: come, ..self.plan.fleet.agents[agent].clone() };
+        self.plan.fleet.agents[agent].hosts = rest;
+        self.plan.fleet.agents.push(again);
+        self.agents.push(Running::default());
+    }
+}
