@@ -205,7 +205,13 @@ impl Daemon {
             Input::StandStill => self.stand_still(cx),
             Input::StandNoLonger => self.stand_no_longer(now),
             Input::Control { nspace, action } => self.tell_root(now, ToRoot::Control { nspace, action }),
-            Input::Shutdown if self.root.is_none() => self.stop(cx),
+            Input::Shutdown if self.root.is_none() => {
+                if !self.is_over {
+                    self.overlay.leave(now, LEAVES);
+                    self.settle(cx);
+                }
+                self.stop(cx);
+            }
             Input::Shutdown => self.tell_root(now, ToRoot::Shutdown),
             Input::OutputTaken { bytes } => self.tell_root(now, ToRoot::OutputTaken { bytes }),
             Input::Stdin { nspace, data } => self.tell_root(now, ToRoot::Stdin { nspace, data }),
@@ -548,6 +554,9 @@ fn is_news_for_root(arrived: &Arrived<Load>) -> bool {
         | Arrived::Alone { .. } => false,
     }
 }
+
+/// Why a daemon leaves a DVM that goes on.
+const LEAVES: &str = "its daemon was told to end, or the command that runs it there has ended";
 
 /// The overlay's part of the configuration.
 fn setup(config: &NodeConfig) -> Setup {

@@ -136,6 +136,13 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
+    /// This daemon ends, though the DVM does not: the others need not find out by waiting for it.
+    pub(crate) fn leave(&mut self, now: Time, why: &str) {
+        if !self.over {
+            self.post_body(now, PostBody::Lost { node: self.me, why: why.to_owned() });
+        }
+    }
+
     /// Declares a daemon lost: a child, or at the root any.
     fn lose(&mut self, now: Time, child: NodeId, why: &str) {
         tracing::warn!(node = child.0, why, "daemon lost");
