@@ -110,6 +110,7 @@ impl JobEnd {
                 };
                 let why = if why.is_empty() { String::new() } else { format!(": {why}") };
                 lines.push(format!("node {node} was lost{with_it}{why}"));
+                lines.extend(self.lost_besides(node));
                 None
             }
         };
@@ -135,6 +136,24 @@ impl JobEnd {
             lines.push(consequences.join("; "));
         }
         lines
+    }
+}
+
+impl JobEnd {
+    /// The other nodes that were lost before the job was over, with their ranks.
+    fn lost_besides(&self, node: &str) -> Option<String> {
+        let mut others: Vec<(&str, Vec<u32>)> = Vec::new();
+        for lost in self.procs.iter().filter(|p| p.node != node && p.status.is_none() && p.pid.is_some()) {
+            match others.iter_mut().find(|(other, _)| *other == lost.node) {
+                Some((_, ranks)) => ranks.push(lost.proc.rank.0),
+                None => others.push((&lost.node, vec![lost.proc.rank.0])),
+            }
+        }
+        let list: Vec<String> = others
+            .iter()
+            .map(|(other, ranks)| format!("node {other} with {}", words::ranks(ranks)))
+            .collect();
+        (!list.is_empty()).then(|| format!("lost as well: {}", list.join(", ")))
     }
 }
 

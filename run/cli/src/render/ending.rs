@@ -86,7 +86,7 @@ fn proc(end: &ProcEnd) -> Value {
     proc.insert("started".into(), (end.status.is_some() || end.pid.is_some()).into());
     proc.insert("after".into(), end.after.as_secs_f64().into());
     proc.insert("ended_by_px".into(), end.killed_by_us.into());
-    proc.insert("finalized".into(), (!end.lost_connection).into());
+    proc.insert("finalized".into(), (!end.lost_connection && end.status.is_some()).into());
     Value::Object(proc)
 }
 

@@ -60,6 +60,13 @@ impl Running {
     /// Why a daemon that it was to start is not there.
     pub(super) fn reason(&self, status: ExitStatus) -> String {
         let rest = self.err.begun();
+        if status == ExitStatus::Code(255)
+            && rest.is_none()
+            && self.said.is_empty()
+            && self.written.is_empty()
+        {
+            return KILLED.to_owned();
+        }
         let said: Vec<&str> = self.said.iter().map(String::as_str).chain(rest).collect();
         let code = match status {
             ExitStatus::Code(code) => format!("the command that starts it ended with exit code {code}"),
@@ -114,6 +121,9 @@ impl Lines {
     }
 }
 
+/// ssh ends like this when a signal has ended the command at the other end, and does not show which.
+const KILLED: &str = "it was killed by a signal, most likely 9 (SIGKILL): the command that started it ended with exit code \
+                      255 without a message";
 const LONGEST_LINE: usize = 4096;
 const MOST_SAID: usize = 4;
 /// Login shells print less than this.

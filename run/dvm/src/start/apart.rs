@@ -3,7 +3,7 @@
 use phalanx_core::Time;
 use phalanx_wire::Text;
 
-use super::{Phase, Starter, Timer};
+use super::{MOST_NAMED, Phase, Starter, Timer};
 use crate::fleet::{Agent, COUNT, HOSTS};
 use crate::hosts::write_names;
 use crate::start::agent::Running;
@@ -77,5 +77,22 @@ impl Starter {
         self.plan.fleet.agents[agent].hosts = rest;
         self.plan.fleet.agents.push(again);
         self.agents.push(Running::default());
+    }
+
+    /// Why there is no DVM: each missing host with its reason.
+    pub(super) fn failure(&self) -> String {
+        let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
+        let lost: Vec<String> = hosts
+            .filter_map(|(state, host)| match &state.phase {
+                Phase::Lost(why) => Some(format!("{}: {why}", host.name)),
+                _ => None,
+            })
+            .collect();
+        let more = lost.len().saturating_sub(MOST_NAMED);
+        let mut text = lost.into_iter().take(MOST_NAMED).collect::<Vec<_>>().join("; ");
+        if more > 0 {
+            text += &format!("; and {more} more hosts");
+        }
+        text + "\nhint: '--skip-bad-hosts' goes on without such hosts"
     }
 }

@@ -76,7 +76,7 @@ pub(crate) struct Starter {
     twins: Twins,
     /// How daemons have ended, by the messages of their `srun`.
     ends: BTreeMap<usize, String>,
-    /// The last line about each host on standard error.
+    /// The last message of Slurm about each host.
     words: BTreeMap<usize, String>,
     /// Why the batch system has ended all of them.
     cancelled: Option<String>,
@@ -532,7 +532,7 @@ impl Starter {
             }
             Remark::Echo => return,
             Remark::Other(Some(task), text) => {
-                if let Some(host) = host_of(task) {
+                if let Some(host) = host_of(task).filter(|_| text.starts_with("slurmstepd")) {
                     self.words.insert(host, text.to_owned());
                 }
                 text
@@ -658,7 +658,11 @@ impl Starter {
             self.set_apart(now, agent);
             let reason = self.agents[agent].reason(status);
             for host in self.to_blame(agent) {
-                let reason = self.end_of(host).unwrap_or_else(|| reason.clone());
+                let of_all = || match (&self.hosts[host].phase, self.plan.fleet.agents[agent].labels) {
+                    (Phase::Up, true) => format!("the srun that runs it has ended: {reason}"),
+                    _ => reason.clone(),
+                };
+                let reason = self.end_of(host).unwrap_or_else(of_all);
                 self.lose_ended(now, host, reason, out);
             }
         }
@@ -728,23 +732,6 @@ impl Starter {
             // Before the loss itself.
             out.push_front(FromStarter::Failing);
         }
-    }
-
-    /// Why there is no DVM: each missing host with its reason.
-    fn failure(&self) -> String {
-        let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
-        let lost: Vec<String> = hosts
-            .filter_map(|(state, host)| match &state.phase {
-                Phase::Lost(why) => Some(format!("{}: {why}", host.name)),
-                _ => None,
-            })
-            .collect();
-        let more = lost.len().saturating_sub(MOST_NAMED);
-        let mut text = lost.into_iter().take(MOST_NAMED).collect::<Vec<_>>().join("; ");
-        if more > 0 {
-            text += &format!("; and {more} more hosts");
-        }
-        text + "\nhint: '--skip-bad-hosts' goes on without such hosts"
     }
 
     fn try_over(&mut self, out: &mut Out) {

@@ -48,6 +48,11 @@ fn ended(line: &str) -> Option<Remark<'_>> {
         }
         all.extend(first..=last);
     }
+    let how = match how {
+        "Killed" => "it was killed by signal 9 (SIGKILL)",
+        "Terminated" => "it was ended by signal 15 (SIGTERM)",
+        how => how,
+    };
     Some(Remark::Ended(all, how))
 }
 
@@ -67,7 +72,10 @@ mod tests {
     #[test]
     fn remarks_of_srun_are_distinguished() {
         for (line, remark) in [
-            ("srun: error: n2: task 0: Killed", Remark::Ended(vec![0], "Killed")),
+            (
+                "srun: error: n2: task 0: Killed",
+                Remark::Ended(vec![0], "it was killed by signal 9 (SIGKILL)"),
+            ),
             (
                 "srun: error: n[2-4,7]: tasks 0-1,3: Exited with exit code 2",
                 Remark::Ended(vec![0, 1, 3], "Exited with exit code 2"),

@@ -40,7 +40,7 @@ impl Journal {
             node: self.desc.node_of(Rank(rank)).map(&name).unwrap_or_default(),
             pid: self.pid(Rank(rank)),
             status: group.and_then(|group| group.status),
-            after: group.map_or(duration, |group| group.after),
+            after: group.map_or_else(|| self.lost_after(rank).unwrap_or(duration), |group| group.after),
             killed_by_us: group.is_some_and(|group| group.killed_by_us),
             lost_connection: group.is_some_and(|group| group.lost_connection),
         };

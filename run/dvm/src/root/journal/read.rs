@@ -270,6 +270,18 @@ impl Journal {
         })
     }
 
+    /// When a rank without a reported end was lost, counted from the placement.
+    pub(in crate::root) fn lost_after(&self, rank: u32) -> Option<Duration> {
+        let is_loss = |what: &What| match what {
+            What::Lost { ranks, .. } => ranks.contains(rank),
+            What::Ending(verdict) => {
+                matches!(verdict, JobVerdict::NodeLost { .. } | JobVerdict::AllocationEnded { .. })
+            }
+            _ => false,
+        };
+        self.time_of(is_loss).map(|at| at.since(self.since()))
+    }
+
     fn time_of(&self, is_it: impl Fn(&What) -> bool) -> Option<Time> {
         self.entries.iter().find(|entry| is_it(&entry.what)).map(|entry| entry.at)
     }

@@ -206,7 +206,8 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
                 });
                 proc.unfinalized = end.is_some_and(|end| end.lost_connection);
                 proc.status = end.and_then(|end| end.status);
-                proc.after = end.map_or_else(|| journal.duration(), |end| Some(end.after));
+                let lost = || journal.lost_after(rank).or_else(|| journal.duration());
+                proc.after = end.map_or_else(lost, |end| Some(end.after));
                 proc.pid = journal.pid(proc.rank);
             }
             View::Live(job, _) => match found.get(&rank) {
