@@ -3,7 +3,7 @@
 use phalanx_core::Time;
 use phalanx_wire::Text;
 
-use super::{MOST_NAMED, Phase, Starter, Timer};
+use super::{MOST_NAMED, Out, Phase, Starter, Timer};
 use crate::fleet::{Agent, COUNT, HOSTS};
 use crate::hosts::write_names;
 use crate::start::agent::Running;
@@ -56,6 +56,28 @@ impl Starter {
         let is_absent = |host: &usize| matches!(self.hosts[*host].phase, Phase::Starting | Phase::Lost(_));
         let blames_all = self.booted || !hosts.iter().any(is_absent);
         hosts.iter().copied().filter(|host| blames_all || !self.has_come(*host)).collect()
+    }
+
+    /// A daemon that has come gives up, because `srun` passes nothing on before all have come: those that have not are to blame.
+    /// `false`: there are none.
+    pub(super) fn lose_absent(&mut self, now: Time, agent: usize, out: &mut Out) -> bool {
+        let hosts = &self.plan.fleet.agents[agent].hosts;
+        let absent: Vec<usize> =
+            hosts.iter().copied().filter(|host| self.hosts[*host].phase == Phase::Starting).collect();
+        if !absent.is_empty() {
+            self.set_apart(now, agent);
+        }
+        for host in &absent {
+            let waited = now.since(self.hosts[*host].since).as_secs();
+            self.lose(
+                now,
+                *host,
+                format!("nothing has come of it for {waited} s, and others wait for it"),
+                out,
+            );
+        }
+        self.go_on(now, out);
+        !absent.is_empty()
     }
 
     /// If bad hosts are left out, daemons that have come are started again by an agent of their own, without those that have not: a

@@ -499,6 +499,7 @@ impl Starter {
                 self.try_meet(now, out);
                 self.go_on(now, out);
             }
+            Line::Failed(_) if self.waits_for_others(host) && self.lose_absent(now, agent, out) => {}
             Line::Failed(why) if self.hosts[host].phase == Phase::Up => {
                 self.lose(now, host, format!("its daemon has ended: {why}"), out);
             }
