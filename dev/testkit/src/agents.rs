@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use phalanx_core::Time;
-use phalanx_dvm::hosts::Slots;
+use phalanx_dvm::hosts::{Host, Slots, parse_slurm};
 use phalanx_dvm::start::{Birth, Cradle, Meeting, StartPlan, failed, greeting, reached_at};
 use phalanx_dvm::{
-    Agent, Effect, ExitStatus, FarHost, Fleet, Input, Node, NodeId, ProcStart, SpawnFailure, SpawnStep, Tree,
+    Agent, Effect, ExitStatus, FarHost, Fleet, HOSTS, Input, Node, NodeId, ProcStart, SpawnFailure,
+    SpawnStep, Tree,
 };
 use phalanx_spec::{IofChannel, Rank};
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::script::RankServer;
 use crate::world::{Event, World};
@@ -45,12 +46,19 @@ pub struct Agents {
     pub mishap: Box<dyn FnMut(NodeId) -> Mishap>,
 }
 
+/// The command for a single host.
+const ONE: &str = "one";
+
+fn number(host: &Host) -> NodeId {
+    let Host::Name(name) = host else { panic!("{host:?} has no name") };
+    NodeId(name.trim_start_matches('n').parse().expect("the number of a host"))
+}
+
 /// All commands of a world.
 #[derive(Default)]
 pub(crate) struct Commands {
     nspace: Option<Nspace>,
     running: BTreeMap<ProcId, Command>,
-    of_host: Vec<Vec<NodeId>>,
     mishaps: BTreeMap<NodeId, Mishap>,
     /// Daemons that have begun, even if they have ended since.
     begun: BTreeSet<NodeId>,
@@ -59,6 +67,8 @@ pub(crate) struct Commands {
 #[derive(Debug)]
 struct Command {
     hosts: Vec<NodeId>,
+    /// Output has the place of its host before it.
+    labels: bool,
     /// Input that has not been decoded yet.
     read: Vec<u8>,
     secret: bool,
@@ -89,7 +99,12 @@ impl Agents {
         let mut first = 0;
         let agent = |count: &usize| {
             first += count;
-            Agent { argv: vec!["agent".into()], hosts: (first - count..first).collect(), labels: *count > 1 }
+            let hosts = first - count..first;
+            let argv = match *count {
+                1 => vec![ONE.into(), format!("n{first}").into()],
+                _ => vec!["several".into(), HOSTS.into()],
+            };
+            Agent { argv, hosts: hosts.collect(), labels: *count > 1 }
         };
         let fleet = Fleet {
             agents: self.hosts.iter().map(agent).collect(),
@@ -104,12 +119,10 @@ impl Agents {
 
 impl Commands {
     pub(crate) fn new(agents: &mut Agents, plan: &StartPlan) -> Commands {
-        let node = |host: &usize| NodeId(*host as u32 + 1);
-        let of_host: Vec<Vec<NodeId>> =
-            plan.fleet.agents.iter().map(|agent| agent.hosts.iter().map(node).collect()).collect();
-        let mishaps = of_host.iter().flatten().map(|node| (*node, (agents.mishap)(*node))).collect();
+        let nodes = (1..=plan.fleet.hosts.len() as u32).map(NodeId);
+        let mishaps = nodes.map(|node| (node, (agents.mishap)(node))).collect();
         let nspace = Some(plan.nspace.clone());
-        Commands { nspace, of_host, mishaps, ..Commands::default() }
+        Commands { nspace, mishaps, ..Commands::default() }
     }
 
     pub(crate) fn has(&self, proc: &ProcId) -> bool {
@@ -133,7 +146,8 @@ impl Commands {
     }
 
     fn of_daemon(&self, node: NodeId) -> Option<ProcId> {
-        let found = self.running.iter().find(|(_, command)| command.hosts.contains(&node));
+        // The last one: daemons that have come may be started again by a command of their own.
+        let found = self.running.iter().rfind(|(_, command)| command.hosts.contains(&node));
         found.map(|(proc, _)| proc.clone())
     }
 }
@@ -143,10 +157,12 @@ impl<S: RankServer> World<S> {
     pub(crate) fn on_agent_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Spawn(start) => {
-                let ProcStart { proc, .. } = *start;
-                let hosts = self.commands.of_host.get(proc.rank.0 as usize).cloned().unwrap_or_default();
+                let ProcStart { proc, argv, .. } = *start;
+                let names = String::from_utf8_lossy(argv[1].as_bytes());
+                let hosts = parse_slurm(&names, None).expect("names of hosts").into_iter();
                 let command = Command {
-                    hosts,
+                    hosts: hosts.map(|entry| number(&entry.host)).collect(),
+                    labels: argv[0] != Text::from(ONE),
                     read: Vec::new(),
                     secret: false,
                     birth: None,
@@ -238,12 +254,12 @@ impl<S: RankServer> World<S> {
                     self.does_soon(proc, 100_000_000, Deed::Say(IofChannel::STDERR, line));
                     self.does_soon(proc, 200_000_000, Deed::End(ExitStatus::Code(255)));
                 }
-                Mishap::Stranger => self.says(proc, at, hosts.len(), 300_000_000, "px-daemon 1 0.0.0"),
+                Mishap::Stranger => self.says(proc, at, 300_000_000, "px-daemon 1 0.0.0"),
                 _ => {
                     if self.random.one_in(4) {
-                        self.says(proc, at, hosts.len(), 1_000_000, "Welcome to this host");
+                        self.says(proc, at, 1_000_000, "Welcome to this host");
                     }
-                    self.says(proc, at, hosts.len(), 300_000_000, &greeting());
+                    self.says(proc, at, 300_000_000, &greeting());
                 }
             }
         }
@@ -295,9 +311,9 @@ impl<S: RankServer> World<S> {
         for (at, node) in hosts.iter().enumerate() {
             match self.commands.mishap(*node) {
                 Mishap::None | Mishap::Lonely | Mishap::Short => {
-                    self.says(proc, at, hosts.len(), 100_000_000, &reached_at(&format!("sim:{}", node.0)));
+                    self.says(proc, at, 100_000_000, &reached_at(&format!("sim:{}", node.0)));
                 }
-                Mishap::Fails => self.says(proc, at, hosts.len(), 100_000_000, &failed("no room")),
+                Mishap::Fails => self.says(proc, at, 100_000_000, &failed("no room")),
                 _ => {}
             }
         }
@@ -326,8 +342,9 @@ impl<S: RankServer> World<S> {
         self.at(at, Event::Crash(node));
     }
 
-    fn says(&mut self, proc: &ProcId, at: usize, of: usize, within: u64, line: &str) {
-        let line = if of > 1 { format!("{at}: {line}") } else { line.to_owned() };
+    fn says(&mut self, proc: &ProcId, at: usize, within: u64, line: &str) {
+        let labels = self.commands.running.get(proc).is_some_and(|command| command.labels);
+        let line = if labels { format!("{at}: {line}") } else { line.to_owned() };
         self.does_soon(proc, within, Deed::Say(IofChannel::STDOUT, line));
     }
 
