@@ -11,7 +11,7 @@ use phalanx_dvm::{
     SpawnStep, Tree,
 };
 use phalanx_spec::{IofChannel, Rank};
-use phalanx_wire::{Nspace, ProcId, Text};
+use phalanx_wire::{Nspace, ProcId};
 
 use crate::script::RankServer;
 use crate::world::{Event, World};
@@ -51,7 +51,8 @@ const ONE: &str = "one";
 
 fn number(host: &Host) -> NodeId {
     let Host::Name(name) = host else { panic!("{host:?} has no name") };
-    NodeId(name.trim_start_matches('n').parse().expect("the number of a host"))
+    let Ok(number) = name.trim_start_matches('n').parse() else { panic!("{name} has no number") };
+    NodeId(number)
 }
 
 /// All commands of a world.
@@ -159,10 +160,10 @@ impl<S: RankServer> World<S> {
             Effect::Spawn(start) => {
                 let ProcStart { proc, argv, .. } = *start;
                 let names = String::from_utf8_lossy(argv[1].as_bytes());
-                let hosts = parse_slurm(&names, None).expect("names of hosts").into_iter();
+                let Ok(hosts) = parse_slurm(&names, None) else { panic!("{names} are no hosts") };
                 let command = Command {
-                    hosts: hosts.map(|entry| number(&entry.host)).collect(),
-                    labels: argv[0] != Text::from(ONE),
+                    hosts: hosts.iter().map(|entry| number(&entry.host)).collect(),
+                    labels: argv[0].as_bytes() != ONE.as_bytes(),
                     read: Vec::new(),
                     secret: false,
                     birth: None,

@@ -286,6 +286,7 @@ impl Daemon {
             FromStarter::Effect(effect) => cx.effect(effect),
             FromStarter::Lost { node, why } => self.overlay.declare_lost(cx.now, node, &why),
             FromStarter::AllocationEnded { why } => self.tell_root(cx.now, ToRoot::AllocationEnded { why }),
+            FromStarter::GoesOn => self.tell_root(cx.now, ToRoot::BootGoesOn),
             FromStarter::Failing => self.tell_root(cx.now, ToRoot::BootHopeless),
             FromStarter::Failed { error } => self.tell_root(cx.now, ToRoot::BootFailed { error }),
             FromStarter::Progress { done, of } => cx.effect(Effect::Report(Report::Starting { done, of })),

@@ -164,6 +164,8 @@ pub(crate) enum ToRoot {
     Begin,
     /// These daemons have come up.
     Reports(Vec<(NodeId, NodeReport)>),
+    /// The start has got further, so it may take longer.
+    BootGoesOn,
     /// The DVM cannot come up as requested.
     BootHopeless,
     /// The same, with the reason.
@@ -275,6 +277,7 @@ impl Root {
         match input {
             ToRoot::Begin => self.begin(cx),
             ToRoot::Reports(reports) => self.on_reports(cx, reports),
+            ToRoot::BootGoesOn => self.on_boot_goes_on(cx),
             ToRoot::BootHopeless => self.on_boot_hopeless(),
             ToRoot::BootFailed { error } => self.on_boot_failed(cx, error),
             ToRoot::Submit { request, job } => self.on_submit(cx, request, job),

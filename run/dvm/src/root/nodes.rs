@@ -256,6 +256,14 @@ impl Root {
         }
     }
 
+    /// The limit counts from now. That ends: each daemon goes through few phases, and each further try has fewer daemons.
+    pub(super) fn on_boot_goes_on(&mut self, cx: &Cx<'_>) {
+        if !self.nodes.are_up && self.nodes.failure.is_none() {
+            self.timers.cancel(|timer| *timer == Timer::Boot);
+            self.timers.set(cx.now.after(self.config.limits.boot), Timer::Boot);
+        }
+    }
+
     pub(super) fn on_boot_over(&mut self, cx: &mut Cx<'_>) {
         let mut absent = self.nodes.absent();
         self.nodes.silent().for_each(|(node, _)| absent.insert(node.0));

@@ -3,7 +3,7 @@
 use phalanx_core::Time;
 use phalanx_wire::Text;
 
-use super::{MOST_NAMED, Out, Phase, Starter, Timer};
+use super::{FromStarter, MOST_NAMED, Out, Phase, Starter, Timer};
 use crate::fleet::{Agent, COUNT, HOSTS};
 use crate::hosts::write_names;
 use crate::start::agent::Running;
@@ -36,12 +36,13 @@ impl Starter {
     }
 
     /// These daemons have been told what they waited for: the time of their phase counts from now.
-    pub(super) fn enter_again(&mut self, now: Time, agent: usize, phase: &Phase) {
+    pub(super) fn enter_again(&mut self, now: Time, agent: usize, phase: &Phase, out: &mut Out) {
         for host in self.plan.fleet.agents[agent].hosts.clone() {
             if self.hosts[host].phase == *phase {
                 self.enter(now, host, phase.clone());
             }
         }
+        out.push_back(FromStarter::GoesOn);
     }
 
     /// Whether this daemon has come, while its agent waits for others.
@@ -50,11 +51,11 @@ impl Starter {
     }
 
     /// The hosts of an agent that has ended for which that is the reason. If some daemons have not come, these have ended the command
-    /// for all.
+    /// for all, and are the only ones to name when the start fails for that.
     pub(super) fn to_blame(&self, agent: usize) -> Vec<usize> {
         let hosts = &self.plan.fleet.agents[agent].hosts;
         let is_absent = |host: &usize| matches!(self.hosts[*host].phase, Phase::Starting | Phase::Lost(_));
-        let blames_all = self.booted || !hosts.iter().any(is_absent);
+        let blames_all = self.booted || self.plan.fleet.skip_bad || !hosts.iter().any(is_absent);
         hosts.iter().copied().filter(|host| blames_all || !self.has_come(*host)).collect()
     }
 
@@ -65,7 +66,7 @@ impl Starter {
         let absent: Vec<usize> =
             hosts.iter().copied().filter(|host| self.hosts[*host].phase == Phase::Starting).collect();
         if !absent.is_empty() {
-            self.set_apart(now, agent);
+            self.set_apart(now, agent, out);
         }
         for host in &absent {
             let waited = now.since(self.hosts[*host].since).as_secs();
@@ -82,7 +83,7 @@ impl Starter {
 
     /// If bad hosts are left out, daemons that have come are started again by an agent of their own, without those that have not: a
     /// command that waits for the latter may end all of them.
-    pub(super) fn set_apart(&mut self, now: Time, agent: usize) {
+    pub(super) fn set_apart(&mut self, now: Time, agent: usize, out: &mut Out) {
         if self.booted || self.stopping || !self.plan.fleet.skip_bad || self.agents[agent].born {
             return;
         }
@@ -99,6 +100,7 @@ impl Starter {
         self.plan.fleet.agents[agent].hosts = rest;
         self.plan.fleet.agents.push(again);
         self.agents.push(Running::default());
+        out.push_back(FromStarter::GoesOn);
     }
 
     /// Why there is no DVM: each missing host with its reason.

@@ -13,6 +13,7 @@ mod agent;
 mod apart;
 mod birth;
 mod doubt;
+mod explain;
 mod phase;
 mod srun;
 mod still;
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use phalanx_core::{Time, Waiting};
+use phalanx_core::Time;
 use phalanx_spec::{IofChannel, Rank};
 use phalanx_wire::{Nspace, ProcId, Text};
 
@@ -112,6 +113,9 @@ pub(crate) enum FromStarter {
     AllocationEnded {
         why: String,
     },
+    /// Daemons have been told what they waited for, or are started again without those that had not come: the limit for the whole start
+    /// counts from now.
+    GoesOn,
     /// The DVM cannot come up as requested. The reason follows.
     Failing,
     Failed {
@@ -418,50 +422,6 @@ impl Starter {
         }
     }
 
-    /// The state of the hosts that are not up yet.
-    pub(crate) fn unfinished(&self, now: Time) -> Option<String> {
-        let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
-        let open = hosts.filter(|(state, _)| !self.booted && state.is_open());
-        let far = open.map(|(state, host)| {
-            format!("{}: {} for {:.1} s", host.name, state.phase, now.since(state.since).as_secs_f64())
-        });
-        let far: Vec<String> = far.collect();
-        (!far.is_empty()).then(|| few(&far, "; "))
-    }
-
-    pub(crate) fn explain(&self) -> impl Iterator<Item = Waiting> {
-        let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
-        let starting = hosts.filter(|(state, _)| state.is_open());
-        starting.map(|(state, host)| Waiting {
-            operation: "start".into(),
-            subject: format!("the daemon of {} ({})", host.name, state.phase),
-            asked_by: Vec::new(),
-            missing: Vec::new(),
-            since: state.since,
-            deadline: (state.phase != Phase::Waiting).then(|| state.since.after(self.limits.agent)),
-            unblocked_by: self.next_step(&state.phase).into(),
-        })
-    }
-
-    /// What takes a daemon out of this phase.
-    fn next_step(&self, phase: &Phase) -> String {
-        let unknown = || {
-            let hosts = self.inner.iter().skip(1).zip(&self.plan.fleet.hosts).zip(&self.hosts);
-            let unknown = hosts.filter(|((at, _), state)| at.is_none() && !state.is_lost());
-            unknown.map(|((_, host), _)| &*host.name).collect::<Vec<_>>()
-        };
-        match phase {
-            Phase::Waiting => "the start of other daemons".into(),
-            Phase::Starting => "the command that starts it reaching px there".into(),
-            Phase::Settling => "that daemon saying where it can be reached".into(),
-            Phase::Joining => match unknown().as_slice() {
-                [] => "that daemon coming to the one above it".into(),
-                names => format!("the daemons of {} saying where they can be reached", few(names, ", ")),
-            },
-            Phase::Up | Phase::Lost(_) => String::new(),
-        }
-    }
-
     fn agent(&self, proc: &ProcId) -> Option<usize> {
         Some(proc.rank.0 as usize).filter(|agent| *agent < self.agents.len())
     }
@@ -556,7 +516,7 @@ impl Starter {
             return;
         }
         self.agents[agent].born = true;
-        self.enter_again(now, agent, &Phase::Settling);
+        self.enter_again(now, agent, &Phase::Settling, out);
         let hosts = &self.plan.fleet.agents[agent].hosts;
         let cradle = |host: &usize| {
             let far = &self.plan.fleet.hosts[*host];
@@ -592,7 +552,7 @@ impl Starter {
             let joins = |host: &usize| self.hosts[*host].phase == Phase::Joining;
             if !self.agents[agent].met && self.plan.fleet.agents[agent].hosts.iter().any(joins) {
                 self.agents[agent].met = true;
-                self.enter_again(now, agent, &Phase::Joining);
+                self.enter_again(now, agent, &Phase::Joining, out);
                 self.say(agent, meeting.clone(), out);
             }
         }
@@ -645,7 +605,7 @@ impl Starter {
         if *phase == Phase::Starting
             && let Some(agent) = self.agent_of(host)
         {
-            self.set_apart(now, agent);
+            self.set_apart(now, agent, out);
         }
         self.lose(now, host, why, out);
         self.go_on(now, out);
@@ -656,7 +616,7 @@ impl Starter {
         let AgentState::Exited(status) = self.agents[agent].state else { return };
         self.agents[agent].state = AgentState::Over;
         if !self.stopping {
-            self.set_apart(now, agent);
+            self.set_apart(now, agent, out);
             let reason = self.agents[agent].reason(status);
             for host in self.to_blame(agent) {
                 let of_all = || match (&self.hosts[host].phase, self.plan.fleet.agents[agent].labels) {

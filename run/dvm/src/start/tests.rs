@@ -320,7 +320,7 @@ fn hosts_that_came_are_started_again_without_the_bad() {
 fn a_phase_that_never_ends_is_named() {
     let mut told = Told::new(&[1], true);
     told.says(0, &greeting());
-    let waiting: Vec<Waiting> = told.starter.explain().collect();
+    let waiting: Vec<_> = told.starter.explain().collect();
     assert!(waiting[0].subject == "the daemon of n1 (telling the daemon who it is)", "{waiting:?}");
     told.wait(Limits::default().agent);
     let (_, why) = told.lost()[0];
