@@ -172,8 +172,10 @@ impl<D: Decide> Owner<D> {
     pub(crate) async fn run(mut self) {
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
+        let pulse = self.session.pulse();
         self.input(Input::Tick);
         loop {
+            pulse.beat();
             self.procs.start_some(&mut self.session, &mut self.news);
             self.settle();
             if self.stopping {

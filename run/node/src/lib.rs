@@ -27,6 +27,7 @@ mod machine;
 mod member;
 mod neighbours;
 mod procs;
+mod pulse;
 mod root;
 mod session;
 mod signals;

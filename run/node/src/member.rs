@@ -62,6 +62,9 @@ pub(crate) struct Member {
 impl Running {
     pub(crate) fn member(member: Member) -> Result<Running> {
         let Member { inherited, session, machine, dvm, neighbours, plan, .. } = member;
+        if member.id != NodeId::ROOT {
+            session.pulse().expect(member.limits.silence);
+        }
         let door = member.reach.door().context("cannot find an address for tools on other nodes")?;
         let mut seed = [0; 32];
         rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())

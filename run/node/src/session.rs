@@ -24,6 +24,7 @@ use anyhow::{Context, Result};
 use rustix::process::Pid;
 
 use crate::cleanup;
+use crate::pulse::Pulse;
 use crate::strays;
 use crate::tmpdir::TmpDir;
 use crate::warden::{Groups, Warden};
@@ -35,6 +36,8 @@ pub(crate) use lock::{Lock, Place};
 pub struct SessionOptions {
     /// Instead of `TMPDIR`, without a fallback.
     pub tmpdir: Option<PathBuf>,
+    /// Whether the warden kills this process if it stands still for longer than it ever should: others rely on it, and no user suspends it.
+    pub is_watched: bool,
 }
 
 /// A session that has begun. If it is dropped without [`Session::end`], or the process ends, the warden cleans up.
@@ -63,8 +66,8 @@ impl Session {
         };
         let dir = place.parent_path().join(place.secret_name().context("cannot get random bytes")?);
         let was_childless = !strays::have_children();
-        let warden =
-            Warden::fork(&place, &lock).context("cannot start the process that cleans up after us")?;
+        let warden = Warden::fork(&place, &lock, options.is_watched)
+            .context("cannot start the process that cleans up after us")?;
         strays::adopt();
         Ok(Session { place, dir, note, lock, warden, was_childless, left: None, made: None })
     }
@@ -103,6 +106,11 @@ impl Session {
     /// Whether an agent left this child. Without any rank, agents left them all.
     fn was_left(&self, child: Pid) -> bool {
         self.left.as_ref().is_none_or(|left| left.contains(&child))
+    }
+
+    /// How the warden sees that this process takes its turns.
+    pub(crate) fn pulse(&self) -> Pulse {
+        self.warden.pulse()
     }
 
     /// The process groups that the warden would kill.

@@ -12,12 +12,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group, waitpid,
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process, kill_process_group, test_kill_process_group,
+    waitpid,
 };
 
+use crate::pulse::{LOOK, Pulse, Watch};
 use crate::session::{self, Lock, Place};
 use crate::strays::{self, WARDEN};
 
@@ -26,26 +29,29 @@ use crate::strays::{self, WARDEN};
 pub(crate) struct Warden {
     pid: Pid,
     groups: Groups,
+    pulse: Pulse,
     /// Never written to: only its end counts.
     _alive: OwnedFd,
 }
 
 impl Warden {
-    /// Forks it. The process must have one thread.
-    pub(crate) fn fork(place: &Place, lock: &Lock) -> io::Result<Warden> {
-        let (watch, alive) = pipe_with(PipeFlags::CLOEXEC)?;
-        let groups = Groups::new()?;
+    /// Forks it. The process must have one thread. `is_watched`: it is killed if it stands still for longer than it ever should.
+    pub(crate) fn fork(place: &Place, lock: &Lock, is_watched: bool) -> io::Result<Warden> {
+        let (alive_here, alive) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (groups, pulse) = (Groups::new()?, Pulse::new()?);
+        let launcher = getpid();
         // SAFETY: the process has one thread (this function's contract), so the child finds no lock taken by a thread
         // that it does not have. It never returns from `guard`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop(alive);
-                guard(&watch, lock, place, &groups)
+                let watch = is_watched.then(|| pulse.watch());
+                guard(&alive_here, lock, place, &groups, |alive| wait_for_the_end(alive, launcher, watch))
             }
             pid => {
                 let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::Other)?;
-                Ok(Warden { pid, groups, _alive: alive })
+                Ok(Warden { pid, groups, pulse, _alive: alive })
             }
         }
     }
@@ -58,12 +64,38 @@ impl Warden {
         &mut self.groups
     }
 
+    pub(crate) fn pulse(&self) -> Pulse {
+        self.pulse
+    }
+
     /// Ends it before it can do anything.
     pub(crate) fn dismiss(&self) {
         if kill_process(self.pid, Signal::KILL).is_ok() {
             while let Err(Errno::INTR) = waitpid(Some(self.pid), WaitOptions::empty()) {}
         }
     }
+}
+
+/// Numbers that this process and those that it forks share, all 0 at first.
+pub(crate) fn shared_memory(numbers: usize) -> io::Result<&'static [AtomicI32]> {
+    let length = numbers * size_of::<AtomicI32>();
+    // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing that exists.
+    let page = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping is `length` bytes of zeros, aligned to a page, never unmapped, and from here on reached
+    // only through atomics, in this process and in the warden.
+    Ok(unsafe { std::slice::from_raw_parts(page.cast::<AtomicI32>(), numbers) })
 }
 
 /// The process groups to kill, in memory that the launcher writes and the warden reads. Negative: groups that get SIGTERM first.
@@ -80,25 +112,7 @@ pub(crate) struct GroupSlot(Option<u32>);
 
 impl Groups {
     fn new() -> io::Result<Groups> {
-        let length = SLOTS * size_of::<AtomicI32>();
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing that exists.
-        let page = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the mapping is `length` bytes of zeros, aligned to a page, never unmapped, and from here on reached
-        // only through atomics, in this process and in the warden.
-        let slots = unsafe { std::slice::from_raw_parts(page.cast::<AtomicI32>(), SLOTS) };
-        Ok(Groups { slots, free: Vec::new(), used: 0 })
+        Ok(Groups { slots: shared_memory(SLOTS)?, free: Vec::new(), used: 0 })
     }
 
     /// A group beyond the capacity is found by the search for the marker.
@@ -145,15 +159,21 @@ impl Groups {
 }
 
 /// The life of the warden.
-fn guard(watch: &OwnedFd, lock: &Lock, place: &Place, groups: &Groups) -> ! {
+fn guard(
+    alive: &OwnedFd,
+    lock: &Lock,
+    place: &Place,
+    groups: &Groups,
+    wait: impl FnOnce(BorrowedFd<'_>),
+) -> ! {
     retire_from_the_terminal();
-    let [watch, lock, parent] = keep_only([watch.as_fd(), lock.as_fd(), place.parent().as_fd()]);
+    let [alive, lock, parent] = keep_only([alive.as_fd(), lock.as_fd(), place.parent().as_fd()]);
     let (lock, place) = (Lock::of(lock), place.with_parent(parent));
     // Sessions that have lost both their launcher and their warden.
     for (abandoned, lock) in place.abandoned() {
         finish(&abandoned, &lock, || 0);
     }
-    wait_for_the_end(watch.as_fd());
+    wait(alive.as_fd());
     groups.kill(false);
     groups.ask();
     finish(&place, &lock, || {
@@ -222,9 +242,20 @@ fn keep_only(fds: [BorrowedFd<'_>; 3]) -> [OwnedFd; 3] {
     }
 }
 
-fn wait_for_the_end(watch: BorrowedFd<'_>) {
-    let mut nothing = [0_u8; 1];
-    while rustix::io::read(watch, &mut nothing) == Err(Errno::INTR) {}
+/// Waits until the launcher is gone, or kills it because it has stood still for too long.
+fn wait_for_the_end(alive: BorrowedFd<'_>, launcher: Pid, mut watch: Option<Watch>) {
+    let look = watch.as_ref().map(|_| Timespec { tv_sec: LOOK.as_secs() as i64, tv_nsec: 0 });
+    loop {
+        match poll(&mut [PollFd::new(&alive, PollFlags::IN)], look.as_ref()) {
+            Ok(0) if watch.as_mut().is_some_and(Watch::look) => break,
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+    // A launcher that is gone is not our parent any more.
+    if getppid() == Some(launcher) {
+        let _ = kill_process(launcher, Signal::KILL);
+    }
 }
 
 /// Kills what is left of a session, and removes its files.

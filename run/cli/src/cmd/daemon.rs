@@ -16,7 +16,7 @@ pub(crate) fn run() -> Result<u8, Failure> {
 
 fn begin() -> anyhow::Result<u8> {
     let inherited = Inherited::take()?;
-    let session = Session::begin(&SessionOptions::default())?;
+    let session = Session::begin(&SessionOptions { is_watched: true, ..SessionOptions::default() })?;
     let machine = Machine::read()?;
     // The number that `srun` gives to each daemon.
     let place = std::env::var("SLURM_PROCID").ok().and_then(|place| place.parse().ok());

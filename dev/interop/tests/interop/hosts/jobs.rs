@@ -261,3 +261,14 @@ fn a_host_that_freezes_is_noticed_and_does_no_harm_later() {
     site.host(3).thaw().expect("thawing");
     site.expect_nothing_left();
 }
+
+#[test]
+fn a_daemon_that_stands_still_alone_is_ended_with_its_ranks() {
+    let site = Site::new();
+    let job = site.run(6).args(["--host-timeout", "6", "sleep", "1000"]).outlived().start();
+    eventually("all ranks run", || site.count("sleep") == [2, 2, 2]);
+    site.host(3).run(&["pkill", "-STOP", "-x", "px"]).expect("pkill");
+    job.wait().expect_failure().expect_stderr(&["node n3"]);
+    eventually("ranks of the frozen daemon end as well", || site.count("sleep") == [0; 3]);
+    site.expect_nothing_left();
+}

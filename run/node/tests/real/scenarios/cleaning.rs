@@ -231,7 +231,7 @@ fn leftovers_of_the_dead_are_swept() {
     let lock = std::fs::File::open(&alive.1).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
 
-    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
+    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()), ..Default::default() };
     let session = phalanx_node::Session::begin(&options).unwrap();
     for (dir, lock) in [dead, unfinished] {
         until(|| !dir.exists() && !lock.exists());
@@ -249,7 +249,7 @@ fn leftovers_of_the_dead_are_swept() {
 /// Others can read the name only once the directory exists, and then it is too late.
 fn the_name_of_the_directory_cannot_be_guessed() {
     let tmp = tempfile::tempdir().unwrap();
-    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
+    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()), ..Default::default() };
     let session = phalanx_node::Session::begin(&options).unwrap();
     let name = session.dir().file_name().unwrap().to_str().unwrap().to_owned();
     let lock = lock_of(session.dir());
@@ -303,7 +303,7 @@ fn the_next_launcher_finishes_what_is_left() {
     // Descendants that were not the launcher's own children are still there.
     assert!(waiting.dir.join("a file").exists() && waiting.pids.iter().any(|pid| !is_gone(*pid)));
 
-    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
+    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()), ..Default::default() };
     let session = phalanx_node::Session::begin(&options).unwrap();
     waiting.wait_until_nothing_is_left();
     session.end();

@@ -77,7 +77,9 @@ fn a_tmpdir_that_is_none() {
     assert!(session.note().unwrap().contains(file.to_str().unwrap()), "{:?}", session.note());
     session.end();
     // Named by the user: an error.
-    let error = phalanx_node::Session::begin(&SessionOptions { tmpdir: Some(file.clone()) }).unwrap_err();
+    let error =
+        phalanx_node::Session::begin(&SessionOptions { tmpdir: Some(file.clone()), ..Default::default() })
+            .unwrap_err();
     assert!(format!("{error:#}").contains(file.to_str().unwrap()), "{error:#}");
 }
 
