@@ -121,6 +121,8 @@ fn each(args: &TargetArgs, deed: Deed) -> Result<u8, Failure> {
 struct Outcome {
     job: String,
     done: Ranges,
+    /// What is to be known about those besides.
+    but: Option<String>,
     failed: Vec<Told>,
 }
 
@@ -146,7 +148,8 @@ fn carry_out(
         false => told,
     };
     let (done, failed): (Vec<_>, Vec<_>) = told.into_iter().partition(|told| told.status.is_success());
-    let mut outcome = Outcome { job: nspace.to_string(), done: Ranges::new(), failed };
+    let mut outcome = Outcome { job: nspace.to_string(), done: Ranges::new(), failed, but: None };
+    outcome.but = done.iter().find_map(|told| told.why.clone());
     done.iter().for_each(|told| outcome.done.add(&told.ranks));
     Ok(outcome)
 }
@@ -186,7 +189,8 @@ impl Outcome {
         };
         let mut text = String::new();
         if !self.done.is_empty() {
-            text += &line(&self.done, &deed.done);
+            let but = self.but.as_ref().map(|but| format!("; {but}")).unwrap_or_default();
+            text += &line(&self.done, &(deed.done.clone() + &but));
         }
         for told in &self.failed {
             text += &line(&told.ranks, &format!("not {}: {}", deed.done, told.why()));
@@ -204,10 +208,11 @@ impl Outcome {
             told
         });
         let done = self.done.to_string();
-        format!(
-            "{}\n",
-            json!({ "job": self.job, "what": deed.done, "ranks": done, "failed": failed.collect::<Vec<_>>() })
-        )
+        let mut all = json!({ "job": self.job, "what": deed.done, "ranks": done, "failed": failed.collect::<Vec<_>>() });
+        if let (Some(but), Some(all)) = (&self.but, all.as_object_mut()) {
+            all.insert("note".to_owned(), but.as_str().into());
+        }
+        format!("{all}\n")
     }
 }
 

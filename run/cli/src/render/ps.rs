@@ -41,7 +41,8 @@ pub(crate) struct Rank {
     pub(crate) host: String,
     pub(crate) pid: Option<u32>,
     pub(crate) state: ProcState,
-    pub(crate) stopped: bool,
+    /// How it stands, if it does.
+    pub(crate) stopped: Option<String>,
     pub(crate) exit: Option<i64>,
     pub(crate) signal: Option<i64>,
 }
@@ -96,7 +97,7 @@ impl Rank {
                 Some(Value::ProcState(state)) => *state,
                 _ => ProcState::UNDEF,
             },
-            stopped: find(names::STOPPED).is_some_and(Value::is_true),
+            stopped: find(names::STOPPED).and_then(Value::as_str).map(str::to_owned),
             exit: find(keys::EXIT_CODE).and_then(Value::as_i64),
             signal: find(names::SIGNAL).and_then(Value::as_i64),
         }
@@ -110,7 +111,7 @@ impl Rank {
             host: line.hostname.as_ref().map(pmix::Text::to_string_lossy).unwrap_or_default(),
             pid: Some(line.pid).filter(|pid| *pid != 0),
             state: line.state,
-            stopped: false,
+            stopped: None,
             exit: None,
             signal: None,
         })
@@ -127,9 +128,9 @@ impl Rank {
         })
     }
 
-    fn state(&self) -> &'static str {
-        if self.stopped {
-            return "paused";
+    fn state(&self) -> &str {
+        if let Some(how) = &self.stopped {
+            return how;
         }
         match self.state {
             ProcState::PREPPED | ProcState::LAUNCH_UNDERWAY => "starting",
@@ -267,12 +268,12 @@ mod tests {
 
     #[test]
     fn a_table_has_a_line_for_each_job_and_rank() {
-        let rank = |rank, state, stopped, exit, signal| Rank {
+        let rank = |rank, state, stopped: Option<&str>, exit, signal| Rank {
             rank,
             host: "a".into(),
             pid: Some(70 + rank),
             state,
-            stopped,
+            stopped: stopped.map(str::to_owned),
             exit,
             signal,
         };
@@ -287,10 +288,10 @@ mod tests {
                 ..Phases::default()
             },
             ranks: vec![
-                rank(0, ProcState::CONNECTED, false, None, None),
-                rank(1, ProcState::RUNNING, true, None, None),
-                rank(2, ProcState::TERM_NON_ZERO, false, Some(3), None),
-                rank(3, ProcState::ABORTED_BY_SIG, false, Some(139), Some(11)),
+                rank(0, ProcState::CONNECTED, None, None, None),
+                rank(1, ProcState::RUNNING, Some("paused, suspended"), None, None),
+                rank(2, ProcState::TERM_NON_ZERO, None, Some(3), None),
+                rank(3, ProcState::ABORTED_BY_SIG, None, Some(139), Some(11)),
             ],
             ..Job::named("px-a-7@7")
         };
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(lines[1], "px-a-7 7 px-a-7@7 running 4 1 1 min 1 s prog -x");
         assert_eq!(lines[2], "other - unknown");
         assert_eq!(lines[4..7], ["job px-a-7@7", "RANK HOST PID STATE EXIT", "0 a 70 running"]);
-        assert_eq!(lines[7..9], ["1 a 71 paused", "2 a 72 ended 3"]);
+        assert_eq!(lines[7..9], ["1 a 71 paused, suspended", "2 a 72 ended 3"]);
         assert!(lines[9].starts_with("3 a 73 died"), "{text}");
         let text = table(&servers, Details { ranks: false, phases: true });
         let shown = "\njob px-a-7@7\nPHASE      AFTER\nplaced    0.0 ms\nstarted  12.0 ms\n";

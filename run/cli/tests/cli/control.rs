@@ -223,6 +223,82 @@ fn terminated_ranks_are_killed_after_the_given_grace() {
 /// Writes a line when it begins, with the number of restarts and the checkpoint, and waits to be ended.
 const BEGINS: &str = "echo \"$PHALANX_RESTARTS:$PHALANX_RESTART_FROM\" >>began.$PMIX_RANK; exec sleep 1000";
 
+/// The script of [`going_on_does_not_end_the_pauses_of_others`]: each rank tells its pid, and waits for a file.
+const RANKS: &str = "echo $$ > $0.$PMIX_RANK; until [ -e stop ]; do sleep 0.01; done";
+
+/// A px of ours gets this signal.
+fn signal(process: &Child, signal: &str) {
+    let sent = Command::new("kill").args([signal, &process.id().to_string()]).status();
+    assert!(sent.expect("kill").success());
+}
+
+fn going_on(place: &Place, name: &str, options: &[&str]) {
+    let server = options.last().map(|pid| (*pid).to_owned());
+    let words = [&["run", "-n", "2"], options, &["sh", "-c", RANKS, name]].concat();
+    let px = place.command(&words).spawn().expect("px runs");
+    let [first, second] = [0, 1].map(|rank| format!("{name}.{rank}"));
+    place.wait_for("the ranks", || place.pid(&first).is_some() && place.pid(&second).is_some());
+    std::fs::write(place.path("px"), px.id().to_string()).expect("a file");
+    let is_stopped = |file: &str| place.state(file).as_deref() == Some("T");
+    let server = server.unwrap_or_else(|| px.id().to_string());
+    let shown = said(&place.px(&["ps", "--pid", &server]).stdout);
+    let line = shown.lines().find(|line| line.contains(name)).expect("the job");
+    let job = line.split_whitespace().find(|word| word.contains('@')).expect("a name").to_owned();
+    let control = |action: &str, ranks: &str| {
+        let told = place.px(&["ctl", action, "--pid", &server, &format!("{job}{ranks}")]);
+        assert!(told.status.success(), "{told:?}");
+        said(&told.stdout)
+    };
+    let states = || {
+        let shown = said(&place.px(&["ps", "--pid", &server, &job, "--json"]).stdout);
+        let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        let of_job = |job: &serde_json::Value| {
+            let procs = job["procs"].as_array().cloned().unwrap_or_default();
+            procs.iter().map(|proc| proc["state"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        shown.pointer("/jobs/0").or_else(|| shown.pointer("/0/jobs/0")).map(of_job).unwrap_or_default()
+    };
+    control("pause", ":1");
+    place.wait_for("the pause", || is_stopped(&second));
+    signal(&px, "-TSTP");
+    place.wait_for("all to stop", || ["px", &first, &second].iter().all(|file| is_stopped(file)));
+    if !options.is_empty() {
+        assert_eq!(states(), ["suspended", "paused, suspended"]);
+        let told = control("resume", ":1");
+        assert_eq!(
+            told,
+            format!("{job}: rank 1: resumed; the launcher, which is suspended, still holds rank 1\n")
+        );
+        assert!(is_stopped(&second), "its launcher stands");
+        let why = said(&place.px(&["why", "--pid", &server]).stdout);
+        assert!(why.contains(&format!("suspension of {job}:0-1 ")), "{why}");
+        control("pause", ":1");
+    }
+    signal(&px, "-CONT");
+    place.wait_for("px and rank 0 to go on", || !is_stopped("px") && !is_stopped(&first));
+    control("resume", ":0");
+    assert!(is_stopped(&second), "it was paused before");
+    let why = said(&place.px(&["why", "--pid", &server]).stdout);
+    assert!(why.contains(&format!("pause of {job}:1 ")), "{why}");
+    control("resume", ":1");
+    place.wait_for("rank 1 to go on", || !is_stopped(&second));
+    std::fs::write(place.path("stop"), "").expect("a file");
+    assert!(px.wait_with_output().expect("px ends").status.success());
+    std::fs::remove_file(place.path("stop")).expect("the file");
+}
+
+#[test]
+fn going_on_does_not_end_the_pauses_of_others() {
+    let place = Place::new();
+    going_on(&place, "alone", &[]);
+    let mut dvm = place.command(&["dvm", "start"]).spawn().expect("a DVM");
+    let pid = dvm.id().to_string();
+    place.wait_for("the DVM", || place.px(&["ps", "--pid", &pid]).status.success());
+    going_on(&place, "dvm", &["--pid", &pid]);
+    assert!(place.px(&["dvm", "stop", "--pid", &pid]).status.success());
+    assert!(dvm.wait().expect("an end").success());
+}
+
 #[test]
 fn ranks_are_started_again_as_asked() {
     let place = Place::new();

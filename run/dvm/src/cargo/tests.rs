@@ -156,8 +156,12 @@ fn downs() -> Vec<Down> {
     };
     let actions =
         vec![Control::Signal(-1), Control::Terminate { signal: 15 }, Control::Kill, Control::Suspend];
-    let request =
-        Arc::new(ControlRequest { actions, grace: Some(Duration::from_secs(1)), cleanup: Some(cleanup) });
+    let request = Arc::new(ControlRequest {
+        actions,
+        grace: Some(Duration::from_secs(1)),
+        cleanup: Some(cleanup),
+        pauser: Pauser::Launcher(proc(7)),
+    });
     let targets = Members { nspace: job(), ranks: ranks() };
     let output = |to| Forward {
         to,
@@ -177,7 +181,12 @@ fn downs() -> Vec<Down> {
         Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) },
         Down::Done { op: op.clone(), outcome: Ok(Agreed::Modex(Blob::from(vec![7; 300]))) },
         Down::Done { op, outcome: Ok(Agreed::Group(formed())) },
-        Down::Control { nspace: nspace.clone(), ranks: Some(ranks()), action: Control::Resume },
+        Down::Control {
+            nspace: nspace.clone(),
+            ranks: Some(ranks()),
+            action: Control::Resume,
+            pauser: Pauser::User,
+        },
         Down::Task { id: task(), task: Arc::new(Task::Control { targets, request }) },
         Down::Task {
             id: task(),

@@ -15,22 +15,23 @@ use crate::local::procs::{Killed, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{
-    Control, ControlCall, ControlRequest, ExitStatus, Members, OpId, Part, Results, SpawnFailure, TaskId, Up,
-    Wanted,
+    Control, ControlCall, ControlRequest, ExitStatus, Members, OpId, Part, Pauser, Results, SpawnFailure,
+    TaskId, Up, Wanted,
 };
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use phalanx_spec::Status;
 
 impl Local {
-    /// `ranks`: `None` for all. `grace`: the time from the polite signal to the kill; the job's own by default.
+    /// `ranks`: `None` for all. `grace`: the time from the polite signal to the kill; the job's own by default. `pauser`: the
+    /// reason for a pause.
     pub(super) fn act_on(
         &mut self,
         cx: &mut Cx<'_>,
         nspace: &Nspace,
         ranks: Option<&Ranges>,
         action: Control,
-        grace: Option<Duration>,
+        (grace, pauser): (Option<Duration>, &Pauser),
     ) {
         let limits = self.config.limits.clone();
         let Some(job) = self.jobs.get_mut(nspace) else { return };
@@ -39,7 +40,7 @@ impl Local {
         let kill_at = cx.now.after(grace);
         for (rank, proc) in chosen(&mut job.procs, ranks) {
             let proc = proc.heir();
-            proc.act(cx, &ProcId::new(nspace, rank), action, alone);
+            proc.act(cx, &ProcId::new(nspace, rank), (action, pauser), alone);
             if matches!(action, Control::Terminate { .. }) && proc.phase != Phase::Gone {
                 proc.kill_at = Some(proc.kill_at.map_or(kill_at, |at| at.min(kill_at)));
             }
@@ -76,7 +77,7 @@ impl Local {
         let ranks: Ranges =
             job.procs.iter().filter(|(_, proc)| asked(proc)).map(|(rank, _)| rank.0).collect();
         if !ranks.is_empty() {
-            self.act_on(cx, nspace, Some(&ranks), Control::Kill, None);
+            self.act_on(cx, nspace, Some(&ranks), Control::Kill, (None, &Pauser::default()));
         }
     }
 
@@ -105,7 +106,7 @@ impl Local {
     /// A job control request by a process of ours. Only cleanup paths for processes of this node can be registered without the
     /// root.
     pub(super) fn on_job_control(&mut self, cx: &mut Cx<'_>, call: HostCall, asked: Asked<JobControl>) {
-        match ControlCall::read(&asked.directives) {
+        match ControlCall::read(&asked.from, &asked.directives) {
             Err(status) => cx.reply(call, HostReply::Done(status)),
             Ok(ControlCall {
                 cancel: None,
@@ -158,7 +159,7 @@ impl Local {
             }
         }
         for action in &request.actions {
-            self.act_on(cx, nspace, Some(&living), *action, request.grace);
+            self.act_on(cx, nspace, Some(&living), *action, (request.grace, &request.pauser));
         }
         results.set(&living.iter().filter(|rank| !kept.contains(*rank)).collect(), Status::SUCCESS);
         results.set(&gone, Status::ERR_NOT_FOUND);
@@ -187,10 +188,10 @@ fn chosen<'a>(
 
 impl Proc {
     /// `alone`: the rest of the job goes on. Then processes that the rank has started in other sessions end with the rank, not with the job.
-    fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, action: Control, alone: bool) {
+    fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, (action, pauser): (Control, &Pauser), alone: bool) {
         let tree = match action {
             Control::Suspend | Control::Resume => true,
-            Control::Terminate { .. } => alone || self.suspended,
+            Control::Terminate { .. } => alone || self.is_paused(),
             Control::Kill => alone,
             Control::Signal(_) => false,
         };
@@ -209,8 +210,7 @@ impl Proc {
                 if running {
                     signal(SIGTERM);
                 }
-                if running && self.suspended {
-                    self.suspended = false;
+                if running && self.forget_pauses() {
                     signal(SIGCONT);
                 }
             }
@@ -225,15 +225,16 @@ impl Proc {
             Control::Signal(number) if self.phase != Phase::Gone => {
                 self.early.insert(number);
             }
-            Control::Suspend if self.phase != Phase::Gone && !self.suspended => {
-                self.suspended = true;
-                if running {
+            Control::Suspend if self.phase != Phase::Gone => {
+                let was_paused = self.is_paused();
+                self.paused_by.insert(pauser.clone());
+                if running && !was_paused {
                     signal(SIGSTOP);
                 }
             }
-            Control::Resume if self.suspended => {
-                self.suspended = false;
-                if running {
+            Control::Resume => {
+                let went_on = self.paused_by.remove(pauser) && !self.is_paused();
+                if running && went_on {
                     signal(SIGCONT);
                 }
             }

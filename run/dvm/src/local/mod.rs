@@ -233,8 +233,8 @@ impl Local {
                 cx.post(Up::Topology { signature, encoded });
             }
             Down::Start(desc) => self.on_start(cx, desc),
-            Down::Control { nspace, ranks, action } => {
-                self.act_on(cx, nspace, ranks.as_ref(), *action, None);
+            Down::Control { nspace, ranks, action, pauser } => {
+                self.act_on(cx, nspace, ranks.as_ref(), *action, (None, pauser));
             }
             Down::Task { id, task } => match &**task {
                 Task::Control { targets, request } => self.on_control_task(cx, id, targets, request),

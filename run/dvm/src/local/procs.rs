@@ -22,8 +22,8 @@ use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::local::{Local, inspect, stdin};
 use crate::msg::{
-    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, Lives, OpId, Part, ProcEnd, Reached, SpawnFailure,
-    ToldEnds, Up,
+    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, Lives, OpId, Part, Pauser, ProcEnd, Reached,
+    SpawnFailure, ToldEnds, Up,
 };
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
@@ -82,7 +82,8 @@ pub(super) struct Proc {
     pub(super) killed: Option<Killed>,
     /// When it is killed, if it has been asked to end.
     pub(super) kill_at: Option<Time>,
-    pub(super) suspended: bool,
+    /// Why it is paused, if it is.
+    pub(super) paused_by: BTreeSet<Pauser>,
     /// Signals that arrived before it ran, each once.
     pub(super) early: BTreeSet<i32>,
     /// Which streams are still open: standard output, standard error, diagnostics.
@@ -174,7 +175,7 @@ impl Proc {
             pmix: Pmix::Never,
             killed: None,
             kill_at: None,
-            suspended: false,
+            paused_by: BTreeSet::new(),
             early: BTreeSet::new(),
             open: [false; 3],
             unsaid: [false; 3],
@@ -186,6 +187,15 @@ impl Proc {
             after: Duration::ZERO,
             settled: false,
         }
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        !self.paused_by.is_empty()
+    }
+
+    /// Whether it was paused.
+    pub(super) fn forget_pauses(&mut self) -> bool {
+        !std::mem::take(&mut self.paused_by).is_empty()
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -239,7 +249,7 @@ impl Local {
             cx.effect(Effect::Signal { proc: proc.clone(), signal });
         }
         match entry.killed {
-            None if entry.suspended => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGSTOP }),
+            None if entry.is_paused() => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGSTOP }),
             None => {}
             Some(Killed::Asked) => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGTERM }),
             Some(Killed::Forced) => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGKILL }),
@@ -295,7 +305,7 @@ impl Local {
         entry.status = Some(status);
         entry.after = cx.now.since(job.since);
         // A request to resume could no longer name the rank, so the processes it has left would stay stopped.
-        if std::mem::take(&mut entry.suspended) {
+        if entry.forget_pauses() {
             cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGCONT });
         }
         if !status.is_success() && entry.pmix == Pmix::Never {

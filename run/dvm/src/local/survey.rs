@@ -98,7 +98,7 @@ fn found_procs(job: Option<&LocalJob>, mut usage: BTreeMap<u32, Usage>) -> Vec<F
     let found = |(rank, proc): (&phalanx_spec::Rank, &Proc)| FoundProc {
         rank: rank.0,
         state: proc.state(),
-        stopped: proc.suspended && proc.phase == Phase::Running,
+        stopped: proc.is_paused() && proc.phase == Phase::Running,
         pid: proc.pid,
         status: proc.status,
         usage: usage.remove(&rank.0),

@@ -14,7 +14,7 @@ use super::*;
 use crate::config::Limits;
 use crate::msg::{
     Agreed, AppDesc, Collective, Control, ControlRequest, FailurePolicy, JobDesc, Kind, Members, Part,
-    Places, Policy, Results, StdinTarget, Task, TaskId, ToldEnds,
+    Pauser, Places, Policy, Results, StdinTarget, Task, TaskId, ToldEnds,
 };
 use crate::ranges::Ranges;
 
@@ -237,7 +237,12 @@ fn failures_are_reported_at_once_and_the_end_when_all_ended() {
 fn a_rank_that_ignores_termination_is_killed() {
     let mut told = Told::running();
     let action = Control::Terminate { signal: 2 };
-    told.down(Down::Control { nspace: nspace(), ranks: Some(Ranges::single(1)), action });
+    told.down(Down::Control {
+        nspace: nspace(),
+        ranks: Some(Ranges::single(1)),
+        action,
+        pauser: Pauser::User,
+    });
     assert_eq!(told.signals(), [(1, 15)]);
     told.now = told.now.after(Limits::default().kill_grace);
     while told.local.deadline().is_some_and(|due| due <= told.now) {
@@ -252,7 +257,12 @@ fn a_job_may_say_how_long_its_ranks_have_to_end() {
     let mut desc = desc();
     Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.kill_after = Some(longer));
     let mut told = Told::running_job(desc);
-    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Terminate { signal: 15 } });
+    told.down(Down::Control {
+        nspace: nspace(),
+        ranks: None,
+        action: Control::Terminate { signal: 15 },
+        pauser: Pauser::User,
+    });
     let asked = told.signals();
     told.now = told.now.after(longer - Duration::from_millis(1));
     told.tell(ToLocal::Tick);
@@ -271,7 +281,7 @@ fn a_request_may_say_how_long_ranks_have_to_end() {
         let id = TaskId { operation: 1, number, daemons: Ranges::single(1) };
         let targets = Members { nspace: nspace(), ranks: Ranges::single(rank) };
         let actions = vec![Control::Terminate { signal: 15 }];
-        let request = ControlRequest { actions, grace: grace.map(Duration::from_secs), cleanup: None };
+        let request = ControlRequest { grace: grace.map(Duration::from_secs), ..ControlRequest::of(actions) };
         let task = Task::Control { targets, request: Arc::new(request) };
         told.down(Down::Task { id, task: Arc::new(task) });
     };
@@ -357,7 +367,7 @@ fn a_rank_is_started_again_when_nothing_of_it_is_left() {
 
 /// Acts on rank 1 by job control.
 fn steer_one(told: &mut Told, action: Control) -> OpId {
-    let request = ControlRequest { actions: vec![action], grace: None, cleanup: None };
+    let request = ControlRequest::of(vec![action]);
     let task = Task::Control { targets: rank_one(), request: Arc::new(request) };
     let id = TaskId { operation: 10, number: 1, daemons: Ranges::single(1) };
     told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
@@ -397,13 +407,34 @@ fn a_rank_between_two_lives_is_steered_in_the_next() {
 }
 
 #[test]
+fn a_rank_goes_on_when_its_last_pause_has_ended() {
+    let mut told = Told::running();
+    let launcher = |action| {
+        let pauser = Pauser::Launcher(ProcId::new(&Nspace::new("tool").unwrap(), Rank(0)));
+        Down::Control { nspace: nspace(), ranks: None, action, pauser }
+    };
+    let user = |action| Down::Control { nspace: nspace(), ranks: None, action, pauser: Pauser::User };
+    let to_one = |told: &Told| told.signals().into_iter().filter(|(rank, _)| *rank == 1).collect::<Vec<_>>();
+    steer_one(&mut told, Control::Suspend);
+    told.down(launcher(Control::Suspend));
+    told.down(user(Control::Suspend));
+    assert_eq!(to_one(&told), [(1, 19)], "it is stopped already");
+    told.down(user(Control::Resume));
+    told.down(user(Control::Resume));
+    steer_one(&mut told, Control::Resume);
+    assert_eq!(to_one(&told), [(1, 19)], "its launcher stands still");
+    told.down(launcher(Control::Resume));
+    assert_eq!(to_one(&told), [(1, 19), (1, 18)]);
+}
+
+#[test]
 fn a_rank_that_gets_no_next_life_has_ended_before() {
     let mut told = Told::running();
     renew(&mut told, Task::Clear { targets: rank_one() });
     told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
     let steered = steer_one(&mut told, Control::Suspend);
     assert!(told.part(&steered).is_none());
-    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill });
+    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill, pauser: Pauser::User });
     let mut gone = Results::default();
     gone.set(&Ranges::single(1), Status::ERR_NOT_FOUND);
     assert!(matches!(told.part(&steered), Some(Part::Results(results)) if *results == gone));
@@ -435,7 +466,12 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
     told.exit(1, ExitStatus::Code(3));
     assert!(matches!(told.posts()[..], [Up::Failed(end)] if end.proc == proc(1)));
     assert!(told.part(&OpId::Ended(nspace())).is_none());
-    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Terminate { signal: 15 } });
+    told.down(Down::Control {
+        nspace: nspace(),
+        ranks: None,
+        action: Control::Terminate { signal: 15 },
+        pauser: Pauser::User,
+    });
     assert_eq!(ends_of_streams(&told), 2);
     let piece =
         |wish: &FromLocal| if let FromLocal::Stream(piece) = wish { Some(piece.clone()) } else { None };
@@ -452,7 +488,7 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
     told.serve();
     assert_eq!(started_with(&told), ["PHALANX_RESTARTS=1"]);
     // The job ends before it runs.
-    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill });
+    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill, pauser: Pauser::User });
     told.tell(ToLocal::Spawned { proc: proc(1), pid: 777 });
     told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
     told.exit(0, ExitStatus::Signal { number: 9, core_dumped: false });
@@ -558,7 +594,12 @@ fn a_signal_waits_for_its_process_to_run() {
     let mut told = Told::new();
     told.down(Down::Start(desc()));
     told.serve();
-    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Signal(10) });
+    told.down(Down::Control {
+        nspace: nspace(),
+        ranks: None,
+        action: Control::Signal(10),
+        pauser: Pauser::User,
+    });
     assert_eq!(told.signals(), []);
     told.tell(ToLocal::Spawned { proc: proc(1), pid: 7 });
     assert_eq!(told.signals(), [(1, 10)]);

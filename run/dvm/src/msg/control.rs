@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use phalanx_spec::{Status, keys};
-use phalanx_wire::{Info, InfoList, Text, Value};
+use phalanx_wire::{Info, InfoList, ProcId, Text, Value};
 
 use super::CleanupRequest;
 use super::checkpoint::{self, CheckpointCall, Registration};
@@ -22,10 +22,14 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::JOB_CTRL_SIGNAL,
     keys::JOB_CTRL_TERMINATE,
     KILL_AFTER,
+    STANDS_STILL,
 ];
 
 /// How long ranks may take to end after they are asked to, in microseconds.
 pub const KILL_AFTER: &str = "phalanx.kill_after";
+
+/// The caller pauses its jobs because it is stopped itself, and resumes them when it goes on.
+pub const STANDS_STILL: &str = "phalanx.stands_still";
 
 /// An action on a job, or on some of its ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +44,18 @@ pub enum Control {
     /// Stop and continue the ranks' process groups.
     Suspend,
     Resume,
+}
+
+/// A reason for a pause. A rank may have several, and goes on when the last one is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pauser {
+    /// Requests of job control. Any of them may take it back.
+    #[default]
+    Request,
+    /// The launcher whose daemon the root is stands still.
+    User,
+    /// This launcher stands still.
+    Launcher(ProcId),
 }
 
 impl Control {
@@ -122,7 +138,7 @@ pub(crate) enum Cancel {
 }
 
 impl ControlCall {
-    pub(crate) fn read(directives: &[Info]) -> Result<ControlCall, Status> {
+    pub(crate) fn read(from: &ProcId, directives: &[Info]) -> Result<ControlCall, Status> {
         let id = match directives.find(keys::JOB_CTRL_ID) {
             Some(Value::String(id)) => Some(id.clone()),
             Some(Value::NullString | Value::Undef) | None => None,
@@ -134,7 +150,7 @@ impl ControlCall {
             Some(_) => return Err(Status::ERR_BAD_PARAM),
             None => None,
         };
-        let act = match ControlRequest::read(directives) {
+        let act = match ControlRequest::read(from, directives) {
             Err(Status::ERR_NOT_SUPPORTED) => None,
             request => Some(request?),
         };
@@ -163,16 +179,22 @@ impl ControlCall {
 }
 
 /// Actions on the targets.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ControlRequest {
     pub(crate) actions: Vec<Control>,
     /// For [`Control::Terminate`], from the polite signal to the kill; none: the job's own.
     pub(crate) grace: Option<Duration>,
     pub(crate) cleanup: Option<CleanupRequest>,
+    /// For [`Control::Suspend`] and [`Control::Resume`].
+    pub(crate) pauser: Pauser,
 }
 
 impl ControlRequest {
-    fn read(directives: &[Info]) -> Result<ControlRequest, Status> {
+    pub(crate) fn of(actions: Vec<Control>) -> ControlRequest {
+        ControlRequest { actions, ..ControlRequest::default() }
+    }
+
+    fn read(from: &ProcId, directives: &[Info]) -> Result<ControlRequest, Status> {
         let mut actions = Vec::new();
         for directive in directives {
             let on = directive.value.is_true();
@@ -191,9 +213,13 @@ impl ControlRequest {
             None => None,
         };
         let cleanup = CleanupRequest::read(directives)?;
+        let pauser = match directives.find(STANDS_STILL).is_some_and(Value::is_true) {
+            true => Pauser::Launcher(from.clone()),
+            false => Pauser::Request,
+        };
         match actions.is_empty() && cleanup.is_none() {
             true => Err(Status::ERR_NOT_SUPPORTED),
-            false => Ok(ControlRequest { actions, grace, cleanup }),
+            false => Ok(ControlRequest { actions, grace, cleanup, pauser }),
         }
     }
 
@@ -204,4 +230,5 @@ impl ControlRequest {
 }
 
 encoded!(enum Control { 0 Signal(number), 1 Terminate { signal }, 2 Kill, 3 Suspend, 4 Resume });
-encoded!(struct ControlRequest { actions, grace, cleanup });
+encoded!(struct ControlRequest { actions, grace, cleanup, pauser });
+encoded!(enum Pauser { 0 Request, 1 User, 2 Launcher(proc) });

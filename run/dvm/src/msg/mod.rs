@@ -30,7 +30,8 @@ pub use checkpoint::PREEMPT;
 pub(crate) use checkpoint::{CheckpointCall, Method, Registration};
 pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use control::Control;
-pub(crate) use control::{Cancel, ControlCall, ControlRequest, Provision, Wanted};
+pub use control::STANDS_STILL;
+pub(crate) use control::{Cancel, ControlCall, ControlRequest, Pauser, Provision, Wanted};
 pub(crate) use desc::{AppDesc, Binding, JobDesc, Life, Lives, Places, ToldEnds};
 pub use desc::{FailurePolicy, StdinTarget};
 pub(crate) use end::{EndGroup, Ends, Reached, ended_state, exit_code};
@@ -65,6 +66,8 @@ pub(crate) enum Down {
         nspace: Nspace,
         ranks: Option<Ranges>,
         action: Control,
+        /// For pauses: their reason.
+        pauser: Pauser,
     },
     /// A part of a request. Each daemon contributes to the operation of this name when it has done its part.
     Task {
@@ -232,7 +235,7 @@ encoded!(enum Down {
     1 SendTopology,
     2 Start(desc),
     3 Done { op, outcome },
-    4 Control { nspace, ranks, action },
+    4 Control { nspace, ranks, action, pauser },
     5 Task { id, task },
     6 Dead { nspace, ranks },
     7 Watch { nspace, ranks },

@@ -91,7 +91,7 @@ impl Kind for Checkpointing {
         let is_to_act = status.is_success() && !actions.is_empty();
         then.extend(askers.into_iter().map(|asker| match is_to_act {
             true => {
-                let request = ControlRequest { actions: actions.clone(), grace: None, cleanup: None };
+                let request = ControlRequest::of(actions.clone());
                 Consequence::Control { asker, members: taken.clone(), request }
             }
             false => Consequence::Tell { asker, status, results: self.targets.told(status) },
@@ -158,7 +158,7 @@ impl Root {
                 Some(Method::Event(code)) => self.raise_for(cx, &by, code, &targets, &call.name),
                 Some(Method::Signal(signal)) => {
                     let actions = vec![Control::Signal(signal)];
-                    let request = Arc::new(ControlRequest { actions, grace: None, cleanup: None });
+                    let request = Arc::new(ControlRequest::of(actions));
                     let daemons = self.daemons_of_targets(&targets);
                     self.operations.give_task(cx, number, daemons, Task::Control { targets, request });
                 }

@@ -13,7 +13,7 @@ use phalanx_core::HostReply;
 use phalanx_spec::Status;
 use phalanx_wire::{Info, Nspace, ProcId};
 
-use crate::msg::{self, Cancel, ControlCall, ControlRequest, Members, Part, Task, Wanted};
+use crate::msg::{self, Cancel, Control, ControlCall, ControlRequest, Members, Part, Pauser, Task, Wanted};
 use crate::ranges::Ranges;
 use crate::root::Root;
 use crate::root::answer::{Answer, Asker};
@@ -157,7 +157,7 @@ impl Root {
         targets: &[ProcId],
         directives: &[Info],
     ) {
-        let ControlCall { id, cancel, registration, wanted } = match ControlCall::read(directives) {
+        let ControlCall { id, cancel, registration, wanted } = match ControlCall::read(from, directives) {
             Ok(call) => call,
             Err(status) => return answer.done(cx, status),
         };
@@ -218,7 +218,7 @@ impl Root {
             let sent = request.actions.iter().filter_map(|action| action.sent());
             sent.for_each(|signal| self.note_signalled(cx, nspace, ranks, from, signal));
             for action in &request.actions {
-                self.note_paused(cx, nspace, ranks, Some(from), *action);
+                self.note_paused(cx, nspace, ranks, (Some(from), &request.pauser), *action);
             }
         }
         self.send_out(cx, asker, members, Arc::new(request));
@@ -238,7 +238,7 @@ impl Root {
 
     /// Sends a request to the daemons of its targets.
     fn send_out(&mut self, cx: &mut Cx<'_>, asker: Asker, members: &[Members], request: Arc<ControlRequest>) {
-        let targets = self.with_the_dead(members);
+        let mut targets = self.with_the_dead(members);
         let living = targets.iter().map(|t| Members { nspace: t.nspace.clone(), ranks: t.open.clone() });
         let members: Arc<[Members]> = living.collect();
         if targets.are_closed() {
@@ -254,6 +254,9 @@ impl Root {
                 return self.operations.join(cx, number, asker);
             }
         }
+        if request.actions.contains(&Control::Resume) && request.pauser == Pauser::Request {
+            self.explain_standing(&mut targets, &members);
+        }
         let control = Controlling { request: request.clone(), members: members.clone(), targets };
         let Some(number) = self.operations.begin(cx, Some(asker), None, control) else { return };
         for targets in members.iter().filter(|targets| !targets.ranks.is_empty()) {
@@ -261,6 +264,18 @@ impl Root {
             let daemons = self.desc(nspace).map(|desc| desc.nodes_of(ranks)).unwrap_or_default();
             let task = Task::Control { targets: targets.clone(), request: request.clone() };
             self.operations.give_task(cx, number, daemons, task);
+        }
+    }
+
+    /// A request to resume ranks does not end the standstill of their launcher.
+    fn explain_standing(&self, targets: &mut Targets, members: &[Members]) {
+        for Members { nspace, ranks } in members {
+            let Some(job) = self.jobs.get(nspace) else { continue };
+            let standing = job.pauses.suspended(ranks);
+            if !standing.is_empty() {
+                let why = format!("the launcher, which is suspended, still holds {}", standing.in_words());
+                targets.explain(nspace, Status::SUCCESS, &why);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobEnd, JobVerdict};
-use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, ProcEnd, Reached};
+use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, Pauser, ProcEnd, Reached};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::Root;
@@ -26,6 +26,7 @@ impl RootJob {
     /// Notifies the daemons of the job, and our own, of ranks that have died, so that nothing waits for them.
     pub(super) fn tell_dead(&mut self, cx: &mut Cx<'_>, ranks: &Ranges) {
         self.dead.add(ranks);
+        self.pauses.forget(ranks);
         let mut to = self.desc.nodes.clone();
         to.insert(NodeId::ROOT.0);
         cx.cast(to, Down::Dead { nspace: self.desc.nspace.clone(), ranks: ranks.clone() });
@@ -87,7 +88,10 @@ impl Root {
             } else {
                 let to = job.desc.nodes_of(&ranks);
                 self.note_killed(cx, &nspace, &ranks, from, SIGTERM);
-                cx.cast(to, Down::Control { nspace, ranks: Some(ranks), action: TERMINATE });
+                cx.cast(
+                    to,
+                    Down::Control { nspace, ranks: Some(ranks), action: TERMINATE, pauser: Pauser::User },
+                );
             }
         }
     }
@@ -133,7 +137,9 @@ impl Root {
         let (to, all) = (job.desc.nodes.clone(), job.desc.ranks());
         match control {
             Control::Signal(_) => {}
-            Control::Suspend | Control::Resume => self.note_paused(cx, nspace, &all, None, control),
+            Control::Suspend | Control::Resume => {
+                self.note_paused(cx, nspace, &all, (None, &Pauser::User), control)
+            }
             Control::Terminate { signal } => {
                 return self.end_job(cx, nspace, JobVerdict::Cancelled { signal });
             }
@@ -143,7 +149,10 @@ impl Root {
                 self.abandon_taps_of(cx, nspace);
             }
         }
-        cx.cast(to, Down::Control { nspace: nspace.clone(), ranks: None, action: control });
+        cx.cast(
+            to,
+            Down::Control { nspace: nspace.clone(), ranks: None, action: control, pauser: Pauser::User },
+        );
     }
 
     /// A process terminates processes of a job by job control.
@@ -203,11 +212,11 @@ impl Root {
         cx: &Cx<'_>,
         nspace: &Nspace,
         ranks: &Ranges,
-        by: Option<&ProcId>,
+        (by, pauser): (Option<&ProcId>, &Pauser),
         control: Control,
     ) {
         if let Some(job) = self.jobs.get_mut(nspace) {
-            job.note_control(ranks, control);
+            job.pauses.note(cx.now, ranks, control, pauser);
         }
         let ranks = ranks.clone();
         let what = match control {
@@ -238,7 +247,10 @@ impl Root {
         self.look_a_last_time(cx, nspace);
         self.tell_ending(cx, nspace);
         self.watch_readers(cx, nspace);
-        cx.cast(to, Down::Control { nspace: nspace.clone(), ranks: None, action: TERMINATE });
+        cx.cast(
+            to,
+            Down::Control { nspace: nspace.clone(), ranks: None, action: TERMINATE, pauser: Pauser::User },
+        );
     }
 
     /// All processes of the job at one daemon have ended.

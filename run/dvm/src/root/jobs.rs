@@ -11,7 +11,7 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobRequest, JobVerdict};
-use crate::msg::{Control, Down, JobDesc, OpId, Part, Reached, SpawnFailure};
+use crate::msg::{Down, JobDesc, OpId, Part, Reached, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::Root;
@@ -21,6 +21,7 @@ use crate::root::descent::{Descent, Separation};
 use crate::root::iof::{Cache, CachePlan};
 use crate::root::journal::{Journal, What};
 use crate::root::lifecycle;
+use crate::root::pauses::Pauses;
 use crate::root::spawn::writes_files;
 use crate::root::stdin::StdinFlow;
 use crate::root::timer::Timer;
@@ -42,8 +43,7 @@ pub(super) struct RootJob {
     pub(super) restarts: BTreeMap<u32, u32>,
     /// Ranks that are being started again.
     pub(super) restarting: Ranges,
-    /// Ranks that were paused and not resumed.
-    paused: Ranges,
+    pub(super) pauses: Pauses,
     /// Its history.
     pub(super) journal: Journal,
     pub(super) limit: Option<Duration>,
@@ -67,32 +67,15 @@ pub(super) struct RootJob {
 }
 
 impl RootJob {
-    /// Notes a control action on these ranks.
-    pub(super) fn note_control(&mut self, ranks: &Ranges, control: Control) {
-        match control {
-            Control::Suspend => self.paused.add(ranks),
-            Control::Resume | Control::Terminate { .. } | Control::Kill => {
-                ranks.iter().for_each(|rank| self.paused.remove(rank));
-            }
-            Control::Signal(_) => {}
-        }
-    }
-
-    /// Ranks that are started again are not paused.
-    pub(super) fn forget_pauses(&mut self, ranks: &Ranges) {
-        ranks.iter().for_each(|rank| self.paused.remove(rank));
-    }
-
     /// Ranks that have failed while the job goes on, and are not being started again.
     pub(super) fn gone(&self) -> Ranges {
         self.dead.iter().filter(|rank| !self.restarting.contains(*rank)).collect()
     }
 
-    /// Whether all ranks that have not failed are paused.
-    pub(super) fn is_paused(&self) -> bool {
-        let mut still = self.paused.clone();
-        still.add(&self.gone());
-        !self.paused.is_empty() && still.count() >= self.desc.size
+    /// What the job is called if all ranks that have not failed stand.
+    pub(super) fn paused(&self) -> Option<&'static str> {
+        let gone = self.gone();
+        self.pauses.word(&self.desc.ranks().iter().filter(|rank| !gone.contains(*rank)).collect())
     }
 }
 
@@ -152,7 +135,7 @@ impl Root {
             abilities: Abilities::default(),
             restarts: BTreeMap::new(),
             restarting: Ranges::new(),
-            paused: Ranges::new(),
+            pauses: Pauses::default(),
             journal: self.journals.begin(cx.now, submitted, (desc.clone(), premises), run_by),
             limit: job.timeout,
             separation: Separation::of(job),

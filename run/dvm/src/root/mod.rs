@@ -25,6 +25,7 @@ mod lifecycle;
 mod log;
 mod nodes;
 mod operations;
+mod pauses;
 mod permission;
 mod placing;
 mod plan;
@@ -486,6 +487,7 @@ impl Root {
         let mut waiting = self.operations.explain(&self.jobs);
         waiting.extend(self.explain_readers());
         waiting.extend(self.explain_topologies());
+        waiting.extend(self.explain_pauses());
         waiting
     }
 

@@ -182,7 +182,7 @@ impl Root {
         for Members { nspace, ranks } in members {
             let Some(job) = self.jobs.get_mut(nspace) else { continue };
             job.abilities.forget(ranks);
-            job.forget_pauses(ranks);
+            job.pauses.forget(ranks);
             if is_asked {
                 job.tell_dead(cx, ranks);
                 self.checkpoint_without(cx, nspace, ranks);

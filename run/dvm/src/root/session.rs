@@ -42,7 +42,7 @@ impl Root {
         let members: Vec<Members> =
             jobs.map(|desc| Members { nspace: desc.nspace.clone(), ranks: desc.ranks() }).collect();
         let asker = Asker { by: from.clone(), id: None, answer };
-        self.control(cx, asker, &members, ControlRequest { actions, grace: None, cleanup: None });
+        self.control(cx, asker, &members, ControlRequest::of(actions));
     }
 }
 

@@ -60,6 +60,11 @@ impl Targets {
         of_job.for_each(|target| target.set(ranks, status));
     }
 
+    pub(super) fn explain(&mut self, nspace: &Nspace, status: Status, why: &str) {
+        let of_job = self.0.iter_mut().filter(|target| target.nspace == *nspace);
+        of_job.for_each(|target| target.results.explain(status, why.to_owned()));
+    }
+
     /// Takes in daemons' results for one job.
     pub(super) fn take(&mut self, nspace: &Nspace, results: &Results) {
         for target in self.0.iter_mut().filter(|target| target.nspace == *nspace) {

@@ -12,6 +12,7 @@ use phalanx_wire::{InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::job::{JobVerdict, ToolProcess};
+use crate::msg::{Control, Down, Pauser};
 use crate::root::Root;
 use crate::root::answer::Answer;
 use crate::root::kind::Kind;
@@ -100,6 +101,20 @@ impl Root {
         }
         for nspace in self.jobs_ending_with(proc) {
             self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGHUP });
+        }
+        self.resume_for(cx, proc);
+    }
+
+    /// Ends the pauses of a launcher that was stopped and will not go on.
+    fn resume_for(&mut self, cx: &mut Cx<'_>, launcher: &ProcId) {
+        let pauser = Pauser::Launcher(launcher.clone());
+        let jobs = self.jobs.iter();
+        let paused = jobs.filter_map(|(nspace, job)| Some((nspace.clone(), job.pauses.by(&pauser)?.clone())));
+        for (nspace, ranks) in paused.collect::<Vec<_>>() {
+            self.note_paused(cx, &nspace, &ranks, (Some(launcher), &pauser), Control::Resume);
+            let Some(to) = self.desc(&nspace).map(|desc| desc.nodes_of(&ranks)) else { continue };
+            let (ranks, pauser, action) = (Some(ranks), pauser.clone(), Control::Resume);
+            cx.cast(to, Down::Control { nspace, ranks, action, pauser });
         }
     }
 

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use phalanx_core::output::Tag;
-use phalanx_dvm::{Control, Placed, Report};
+use phalanx_dvm::{Control, Placed, Report, STANDS_STILL};
 use phalanx_node::Signals;
 use phalanx_wire::{Nspace, ProcId};
 use pmix::{Event, Info, InfoList, IofChannel, Status, Tool, Value, Verdict, keys};
@@ -226,6 +226,10 @@ impl Far {
             Control::Terminate { .. } => Info::new(keys::JOB_CTRL_TERMINATE, true),
             Control::Kill => Info::new(keys::JOB_CTRL_KILL, true),
         };
+        let mut directives = vec![directive];
+        if matches!(action, Control::Suspend | Control::Resume) {
+            directives.push(Info::new(STANDS_STILL, true));
+        }
         {
             let mut state = self.shared.state();
             state.urgent += 1;
@@ -238,7 +242,7 @@ impl Far {
         let (done, wait) = oneshot::channel();
         thread::spawn(move || {
             // A job that has ended meanwhile needs nothing.
-            if let Err(error) = tool.job_control(&[target], &[directive]) {
+            if let Err(error) = tool.job_control(&[target], &directives) {
                 tracing::debug!(%error, "the server did not act on the job");
             }
             let _ = done.send(());

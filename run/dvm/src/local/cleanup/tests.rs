@@ -1,5 +1,5 @@
 use phalanx_spec::keys;
-use phalanx_wire::Info;
+use phalanx_wire::{Info, Nspace};
 
 use super::*;
 use crate::msg::DirectoryRules;
@@ -162,7 +162,8 @@ fn a_job_leaves_so_much_and_no_more() {
 
 #[test]
 fn unknown_attributes_are_no_cleanup_orders() {
-    let read = |directives: &[Info]| crate::msg::ControlCall::read(directives).map(drop);
+    let from = ProcId::new(&Nspace::new("job").unwrap(), Rank(0));
+    let read = |directives: &[Info]| crate::msg::ControlCall::read(&from, directives).map(drop);
     assert_eq!(read(&[file("/a/b"), flag("pmix.clnup.shred")]), Ok(()));
     assert_eq!(read(&[flag("pmix.clnup.shred")]), Err(Status::ERR_NOT_SUPPORTED));
 }

@@ -45,9 +45,11 @@ impl<'a> View<'a> {
             View::Over(journal) if journal.exit_code() == Some(0) => ("ended", JobState::TERMINATED),
             View::Over(_) => ("ended", JobState::TERMINATED_WITH_ERROR),
             View::Live(job, _) if job.journal.verdict().is_some() => ("ending", JobState::UNTERMINATED),
-            View::Live(job, _) if job.is_paused() => ("paused", JobState::SUSPENDED),
-            View::Live(job, _) if job.journal.has_started() => ("running", JobState::RUNNING),
-            View::Live(..) => ("starting", JobState::LAUNCH_UNDERWAY),
+            View::Live(job, _) => match job.paused() {
+                Some(paused) => (paused, JobState::SUSPENDED),
+                None if job.journal.has_started() => ("running", JobState::RUNNING),
+                None => ("starting", JobState::LAUNCH_UNDERWAY),
+            },
         }
     }
 }

@@ -37,7 +37,7 @@ pub const WAIT: &str = "phalanx.wait";
 
 /// The keys of the directives of a spawn that were ignored, separated by commas.
 pub const IGNORED: &str = "phalanx.ignored";
-/// The state of a job: `starting`, `running`, `paused`, `ending` or `ended`.
+/// The state of a job: `starting`, `running`, one of the words of [`STOPPED`], `ending` or `ended`.
 pub const STATE: &str = "phalanx.state";
 /// The tool that has started a job or its first ancestor.
 pub const RUN_BY: &str = "phalanx.run_by";
@@ -63,7 +63,7 @@ pub const PHASES: &str = "phalanx.phases";
 pub const ENDED: &str = "phalanx.ended";
 /// How often a process was started again, if it was.
 pub const RESTARTS: &str = "phalanx.restarts";
-/// A process was stopped on request.
+/// How a process stands: `paused` by request, `suspended` with its launcher, or `paused, suspended`.
 pub const STOPPED: &str = "phalanx.stopped";
 /// The time limit at which a job was ended, in milliseconds.
 pub const LIMIT: &str = "phalanx.limit";

@@ -11,6 +11,7 @@ use super::{Inquiry, names};
 use crate::id::NodeId;
 use crate::job::JobVerdict;
 use crate::msg::{ExitStatus, Usage, ended_state, exit_code};
+use crate::ranges::Ranges;
 use crate::root::Root;
 
 /// What is known about a process.
@@ -18,7 +19,7 @@ pub(super) struct ProcView {
     pub(super) rank: Rank,
     pub(super) node: NodeId,
     state: ProcState,
-    stopped: bool,
+    stopped: Option<&'static str>,
     unfinalized: bool,
     pub(super) pid: Option<u32>,
     status: Option<ExitStatus>,
@@ -54,7 +55,7 @@ impl Root {
                 Info::new(keys::PROC_STATE_STATUS, proc.state),
             ];
             about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
-            about.extend(proc.stopped.then(|| Info::new(names::STOPPED, true)));
+            about.extend(proc.stopped.map(|how| Info::new(names::STOPPED, how)));
             about.extend(restarts.get(&proc.rank.0).map(|times| Info::new(names::RESTARTS, *times)));
             about.extend(proc.unfinalized.then(|| Info::new(names::UNFINALIZED, true)));
             about.extend(proc.status.map(|status| exit_code(status.shell_code())));
@@ -191,7 +192,7 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
             rank: Rank(rank),
             node: NodeId(desc.places.node.get(rank)),
             state: ProcState::UNDEF,
-            stopped: false,
+            stopped: None,
             unfinalized: false,
             pid: None,
             status: None,
@@ -212,7 +213,8 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
             }
             View::Live(job, _) => match found.get(&rank) {
                 Some(found) => {
-                    (proc.state, proc.stopped) = (found.state, found.stopped);
+                    let how = || job.pauses.word(&Ranges::single(rank)).unwrap_or("paused");
+                    (proc.state, proc.stopped) = (found.state, found.stopped.then(how));
                     (proc.pid, proc.status, proc.usage) = (found.pid, found.status, found.usage.clone());
                 }
                 // Its daemon is gone, or has not reported.

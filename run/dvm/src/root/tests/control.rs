@@ -4,6 +4,7 @@ use phalanx_wire::InfoList;
 
 use super::*;
 use crate::config::Steer;
+use crate::msg::{Pauser, STANDS_STILL};
 
 /// Job, ranks, and their result.
 pub(super) type Became = (String, String, Status);
@@ -63,7 +64,8 @@ fn job_control_is_answered_when_all_daemons_have_done_it() {
     assert_eq!(told.root.explain()[0].missing, [proc(&nspace, 3), proc(&nspace, 7)]);
     told.gathered(op, done(&[3, 7]));
     assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
-    assert!(told.root.explain().is_empty());
+    let waits: Vec<String> = told.root.explain().iter().map(|wait| wait.subject.clone()).collect();
+    assert_eq!(waits, [format!("{nspace}:3,7")], "the pause");
 }
 
 #[test]
@@ -209,7 +211,43 @@ fn job_whose_ranks_all_pause_is_paused() {
     }
     // The user of px does it with Ctrl-Z.
     told.tell(ToRoot::Control { nspace: nspace.clone(), action: Control::Suspend });
-    assert_eq!(state(&mut told), "paused");
+    assert_eq!(state(&mut told), "suspended");
+    // A request does not end that pause, nor the user that of a request.
+    for (request, user, expected) in [
+        (resume, Control::Suspend, "suspended"),
+        (pause, Control::Suspend, "paused, suspended"),
+        (pause, Control::Resume, "paused"),
+        (resume, Control::Resume, "running"),
+    ] {
+        told.ask(0, control(proc(&nspace, 0), &[ProcId::all(&nspace)], Info::new(request, true)));
+        told.tell(ToRoot::Control { nspace: nspace.clone(), action: user });
+        assert_eq!(state(&mut told), expected, "{request}, {user:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_stopped_launcher_ends_its_pauses() {
+    let mut told = Told::up(2);
+    told.connect_tool();
+    let nspace = told.launch(JobRequest::default(), 4);
+    let directives = [keys::JOB_CTRL_PAUSE, STANDS_STILL].map(|key| Info::new(key, true)).to_vec();
+    let request = JobControl { targets: vec![ProcId::all(&nspace)], directives };
+    told.ask(0, HostOp::from(Asked { from: tool(), request }));
+    let (_, op, _) = told.task();
+    told.gathered(op, done(&[0, 1, 2, 3]));
+    told.wishes.clear();
+    told.post(0, Up::ToolLeft { proc: tool() });
+    let pauser = Pauser::Launcher(tool());
+    let resumes = |body: &Down| {
+        let resume = Down::Control {
+            nspace: nspace.clone(),
+            ranks: Some(Ranges::first(4)),
+            action: Control::Resume,
+            pauser: pauser.clone(),
+        };
+        format!("{body:?}") == format!("{resume:?}")
+    };
+    assert!(told.casts().into_iter().any(|(_, body)| resumes(body)), "{:?}", told.wishes);
 }
 
 #[test]

@@ -217,11 +217,11 @@ fn a_paused_job_that_is_started_again_does_not_pause() {
     let nspace = launched(&mut told, FailurePolicy::Continue, 2);
     let all = [ProcId::all(&nspace)];
     told.ask(0, control(tool(), &all, Info::new(keys::JOB_CTRL_PAUSE, true)));
-    assert!(told.root.jobs[&nspace].is_paused());
+    assert_eq!(told.root.jobs[&nspace].paused(), Some("paused"));
     told.wishes.clear();
     told.ask(0, control(tool(), &all, Info::new(keys::JOB_CTRL_RESTART, "")));
     renew(&mut told, &nspace, &[0, 1]);
-    assert!(!told.root.jobs[&nspace].is_paused());
+    assert_eq!(told.root.jobs[&nspace].paused(), None);
 }
 
 #[test]
