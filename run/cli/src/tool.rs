@@ -20,17 +20,17 @@ use crate::failure::Failure;
 use crate::log;
 use crate::render::{hint, value};
 
-/// Attaches to the server that the options name.
-pub(crate) fn attach(server: &ServerArgs) -> Result<Tool, Failure> {
-    attach_as(server, &[])
+/// Attaches to the server that the options name. `as_json`: the form of messages meanwhile.
+pub(crate) fn attach(server: &ServerArgs, as_json: bool) -> Result<Tool, Failure> {
+    attach_as(server, &[], as_json)
 }
 
 /// The same with more attributes for this tool.
-pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Failure> {
+pub(crate) fn attach_as(server: &ServerArgs, more: &[Info], as_json: bool) -> Result<Tool, Failure> {
     log::start(None);
     let mut info = connection(server)?;
     info.extend_from_slice(more);
-    unless_soon(|| init(&info)).map_err(|error| {
+    unless_soon(as_json, || init(&info)).map_err(|error| {
         let failure = failed("cannot attach to a PMIx server", &error);
         match names_any(server) {
             true => failure.hint("'px ps' lists the servers of this machine"),
@@ -41,14 +41,14 @@ pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Fail
 }
 
 /// Prints a note if the server takes long to answer: a named one may take half a minute.
-fn unless_soon<T>(attach: impl FnOnce() -> T) -> T {
+fn unless_soon<T>(as_json: bool, attach: impl FnOnce() -> T) -> T {
     let (answered, answer) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
             if answer.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 let seconds = PATIENCE.as_secs();
                 let text = format!("no PMIx server has answered for {seconds} s; still waiting");
-                hint::say(&hint::note(&text, false));
+                hint::say(&hint::note(&text, as_json));
             }
         });
         let attached = attach();
@@ -59,14 +59,18 @@ fn unless_soon<T>(attach: impl FnOnce() -> T) -> T {
 
 /// Attaches to the server that the options name. If they name none: to the server of this machine that knows the job, otherwise to the one that a
 /// search finds.
-pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace) -> Result<Tool, Failure> {
+pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace, as_json: bool) -> Result<Tool, Failure> {
     let qualifiers = vec![Info::new(keys::NSPACE, job.as_str())];
-    attach_to_who_answers(server, Query { keys: vec![keys::JOB_SIZE.into()], qualifiers })
+    attach_to_who_answers(server, Query { keys: vec![keys::JOB_SIZE.into()], qualifiers }, as_json)
 }
 
 /// The same for any other query that only the right server can answer.
-pub(crate) fn attach_to_who_answers(server: &ServerArgs, question: Query) -> Result<Tool, Failure> {
-    let tool = attach(server)?;
+pub(crate) fn attach_to_who_answers(
+    server: &ServerArgs,
+    question: Query,
+    as_json: bool,
+) -> Result<Tool, Failure> {
+    let tool = attach(server, as_json)?;
     if names_any(server) || knows(&tool, &question) {
         return Ok(tool);
     }

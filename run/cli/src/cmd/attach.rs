@@ -38,7 +38,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     {
         return show_kept(args, &nspace, wanted, &kept);
     }
-    let tool = Arc::new(tool::attach_for(&args.server, &nspace)?);
+    let tool = Arc::new(tool::attach_for(&args.server, &nspace, args.json)?);
     let size = size(&tool, &nspace)?;
     let wanted = wanted.unwrap_or_else(|| (0..size).collect());
     let procs = procs(&nspace, size, &wanted)?;
@@ -70,7 +70,7 @@ fn show_kept(args: &AttachArgs, nspace: &Nspace, wanted: Option<Ranges>, kept: &
     let mut input = None;
     if args.stdin {
         let server = ServerArgs { pid: Some(kept.pid()), ..ServerArgs::default() };
-        let tool = Arc::new(tool::attach(&server)?);
+        let tool = Arc::new(tool::attach(&server, args.json)?);
         let procs = match &wanted {
             Some(wanted) => procs(nspace, size(&tool, nspace)?, wanted)?,
             None => vec![ProcId::all(nspace)],

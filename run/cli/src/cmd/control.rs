@@ -132,7 +132,7 @@ fn carry_out(
     ranks: Option<Ranges>,
     deed: &Deed,
 ) -> Result<Outcome, Failure> {
-    let tool = tool::attach_for(&args.server, nspace)?;
+    let tool = tool::attach_for(&args.server, nspace, args.json)?;
     let size = job::size(&tool, nspace)?;
     let wanted = ranks.unwrap_or_else(|| (0..size).collect());
     let targets = job::procs(nspace, size, &wanted)?;

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
 
 /// The one server that the options name.
 fn named(args: &PsArgs) -> Result<Server, Failure> {
-    let tool = tool::attach(&args.server)?;
+    let tool = tool::attach(&args.server, args.json)?;
     let attached = tool.servers().map_err(|error| tool::failed("cannot tell which server it is", &error))?;
     let attached = attached.into_iter().next();
     let name = attached.as_ref().map(|server| server.server.nspace.to_string()).unwrap_or_default();

@@ -29,7 +29,7 @@ pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
             .map_err(|why| Failure::usage(format!("'{key}' is not a valid key")).because(why))?;
         info.push(Info { key: name, flags: InfoFlags::empty(), value: value.into() });
     }
-    let publisher = Publisher::attach(&args.server)?;
+    let publisher = Publisher::attach(&args.server, args.json)?;
     publisher.tool.publish(&info).map_err(|error| {
         let failure = tool::failed("cannot publish", &error);
         match error.status() {
@@ -50,7 +50,7 @@ pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
 
 pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
     let keys: Vec<&str> = args.keys.iter().map(String::as_str).collect();
-    let tool = tool::attach(&choice::only_one(&args.server, Wanted::Any)?)?;
+    let tool = tool::attach(&choice::only_one(&args.server, Wanted::Any)?, args.json)?;
     let mut info = Vec::new();
     if let Some(wait) = args.wait {
         let seconds = i32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -92,7 +92,7 @@ fn quoted(keys: &[&str]) -> String {
 
 pub(crate) fn unpublish(args: &UnpublishArgs) -> Result<u8, Failure> {
     let keys: Vec<&str> = args.keys.iter().map(String::as_str).collect();
-    let Publisher { tool, is_known } = Publisher::attach(&args.server)?;
+    let Publisher { tool, is_known } = Publisher::attach(&args.server, args.json)?;
     if !is_known {
         return Err(Failure::new("cannot withdraw: the server does not recognise 'px publish'")
             .hint("OpenPMIx servers refuse a name that a tool has used before"));
@@ -111,20 +111,20 @@ struct Publisher {
 
 impl Publisher {
     /// Attaches under this user's name for publishing; if another call has it just now, that one will be done soon.
-    fn attach(server: &ServerArgs) -> Result<Publisher, Failure> {
+    fn attach(server: &ServerArgs, as_json: bool) -> Result<Publisher, Failure> {
         let server = &choice::only_one(server, Wanted::Any)?;
         let name = format!("px-publisher-{}", rustix::process::geteuid().as_raw());
         let own = [Info::new(keys::TOOL_NSPACE, name), Info::new(keys::TOOL_RANK, pmix::Rank(0))];
         let until = Instant::now() + PATIENCE;
         loop {
-            match tool::attach_as(server, &own) {
+            match tool::attach_as(server, &own, as_json) {
                 Ok(tool) => return Ok(Publisher { tool, is_known: true }),
                 Err(failure) if failure.to_string().contains("PMIX_ERR_EXISTS") && Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 // Servers of OpenPMIx accept no name a second time.
                 Err(failure) => {
-                    let tool = tool::attach(server).map_err(|_| failure)?;
+                    let tool = tool::attach(server, as_json).map_err(|_| failure)?;
                     return Ok(Publisher { tool, is_known: false });
                 }
             }

@@ -18,8 +18,8 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
         false => args.keys.iter().map(|word| question(word)).collect::<Result<_, _>>()?,
     };
     let tool = match queries.iter().find_map(job) {
-        Some(job) => tool::attach_for(&args.server, &job)?,
-        None => tool::attach(&choice::only_one(&args.server, Wanted::Any)?)?,
+        Some(job) => tool::attach_for(&args.server, &job, args.json)?,
+        None => tool::attach(&choice::only_one(&args.server, Wanted::Any)?, args.json)?,
     };
     let info = tool.query(&queries).map_err(|error| unanswered(&queries, &error))?;
     if info.is_empty() {

@@ -8,7 +8,6 @@ use pmix::{Event, Info, InfoList, Nspace, ProcId, Status, Tool, Value, Verdict, 
 use serde_json::json;
 
 use crate::args::control::WaitArgs;
-use crate::args::tools::ServerArgs;
 use crate::detached;
 use crate::failure::{EXIT_FAILURE, EXIT_TIMEOUT, Failure};
 use crate::render::hint;
@@ -20,7 +19,7 @@ pub(crate) fn run(args: &WaitArgs) -> Result<u8, Failure> {
     let until = args.timeout.and_then(|limit| Instant::now().checked_add(limit));
     let mut code = 0;
     for nspace in jobs {
-        let ended = match one(&args.server, &nspace, until) {
+        let ended = match one(args, &nspace, until) {
             Ok(ended) => ended,
             Err(failure) if failure.exit_code == EXIT_TIMEOUT => return Err(failure),
             Err(failure) => {
@@ -47,8 +46,8 @@ fn named(word: &str) -> Result<Nspace, Failure> {
 }
 
 /// The exit code of one job, when it has ended.
-fn one(server: &ServerArgs, nspace: &Nspace, until: Option<Instant>) -> Result<u8, Failure> {
-    if !tool::names_any(server)
+fn one(args: &WaitArgs, nspace: &Nspace, until: Option<Instant>) -> Result<u8, Failure> {
+    if !tool::names_any(&args.server)
         && let Some(kept) = detached::find(nspace.as_str())
     {
         loop {
@@ -58,7 +57,7 @@ fn one(server: &ServerArgs, nspace: &Nspace, until: Option<Instant>) -> Result<u
             thread::sleep(left(nspace, until)?.min(PAUSE));
         }
     }
-    let tool = tool::attach_for(server, nspace)?;
+    let tool = tool::attach_for(&args.server, nspace, args.json)?;
     let (told, ends) = mpsc::channel();
     let lost = told.clone();
     let all = Info::new(keys::EVENT_AFFECTED_PROC, ProcId::all(nspace));

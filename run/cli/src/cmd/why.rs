@@ -13,7 +13,7 @@ use crate::tool::{self, choice};
 
 pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let is_named = tool::names_any(&args.server) || choice::is_named_by_environment();
-    let waits = if is_named { waits(&tool::attach(&args.server)?)? } else { everywhere(args)? };
+    let waits = if is_named { waits(&tool::attach(&args.server, args.json)?)? } else { everywhere(args)? };
     let shown: String = match args.json {
         true => waits.iter().map(|wait| format!("{}\n", value::object(wait.infos()))).collect(),
         false if waits.is_empty() => "nothing is waiting\n".to_owned(),
@@ -27,7 +27,7 @@ fn everywhere(args: &WhyArgs) -> Result<Vec<DataArray>, Failure> {
     let servers = tool::servers_here(&tool::alone()?, &args.server)?;
     if servers.is_empty() {
         // Reports where it has looked, or waits for a server.
-        return waits(&tool::attach(&args.server)?);
+        return waits(&tool::attach(&args.server, args.json)?);
     }
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     let asked = tool::ask_all(&args.server, &servers, |tool| waits(&tool));

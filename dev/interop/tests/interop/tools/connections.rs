@@ -183,11 +183,15 @@ fn a_command_says_that_a_named_server_is_silent() {
     let place = new_directory();
     let silent = launcher_at(place.path());
     silent.signal(Signal::STOP);
-    let words = ["ps", "--pid", &silent.pid().to_string()];
-    let listing = below(place.path(), px_binary(), &words).start();
-    listing.until_said("no PMIx server has answered for 3 s; still waiting");
+    let pid = silent.pid().to_string();
+    let listing = below(place.path(), px_binary(), &["ps", "--pid", &pid]).start();
+    let as_json = below(place.path(), px_binary(), &["ps", "--pid", &pid, "--json"]).start();
+    let note = "no PMIx server has answered for 3 s; still waiting";
+    listing.until_said(note);
+    as_json.until_said(&format!(r#"{{"text":"{note}","type":"note"}}"#));
     silent.signal(Signal::CONT);
     let _ = listing.wait().expect_code(0).expect_stdout(&[&name(silent.pid())]);
+    let _ = as_json.wait().expect_code(0);
     silent.end();
 }
 

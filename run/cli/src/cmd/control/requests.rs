@@ -47,7 +47,7 @@ pub(super) fn cancel(args: &RequestArgs) -> Result<u8, Failure> {
 fn server_of(args: &RequestArgs) -> Result<(Tool, Query), Failure> {
     let qualifiers = vec![Info::new(keys::JOB_CTRL_ID, args.id.as_str())];
     let question = Query { keys: vec![names::REQUESTS.into()], qualifiers };
-    Ok((tool::attach_to_who_answers(&args.server, question.clone())?, question))
+    Ok((tool::attach_to_who_answers(&args.server, question.clone(), args.json)?, question))
 }
 
 /// The results for the ranks of each job.

@@ -81,7 +81,7 @@ struct Received {
 
 /// Where the ranks would go, without starting the job.
 pub(crate) fn dry_run(run: &Run, server: &ServerArgs) -> Result<Placed, Failure> {
-    let tool = tool::attach(server)?;
+    let tool = tool::attach(server, run.voice.json)?;
     if let Some(error) = Wanted::of(run).lacking(&tool) {
         return Err(Failure::told(&error));
     }
@@ -95,7 +95,7 @@ pub(crate) async fn job(
     (keep, report): (Option<Rc<Keep>>, Option<ExitReport>),
 ) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
-    let far = Arc::new(Far::connect(server)?);
+    let far = Arc::new(Far::connect(server, run.voice.json)?);
     far.begin(run);
     let mut user = User::new(run, Runner::Server(far.clone()), keep, report, Keepalive::of_environment(None));
     let end = user.follow(&mut JobReports::Server(&far), &mut signals).await;
@@ -105,8 +105,8 @@ pub(crate) async fn job(
 }
 
 impl Far {
-    fn connect(server: &ServerArgs) -> Result<Far, Failure> {
-        let tool = tool::attach_as(server, &[Info::new(keys::LAUNCHER, true)])?;
+    fn connect(server: &ServerArgs, as_json: bool) -> Result<Far, Failure> {
+        let tool = tool::attach_as(server, &[Info::new(keys::LAUNCHER, true)], as_json)?;
         let servers =
             tool.servers().map_err(|error| tool::failed("cannot tell which server it is", &error))?;
         let server = servers.into_iter().next().map(|attached| attached.server);
