@@ -149,6 +149,23 @@ fn ends_of_some_ranks_are_reported_at_once_and_at_the_end() {
     assert!(names_the_tool(&text, &format!("px ctl kill {job}:0")), "{text}");
 }
 
+#[test]
+fn nobody_is_left_when_the_last_rank_is_ended() {
+    let place = Place::new();
+    let script = "echo >ready.$PMIX_RANK; [ $PMIX_RANK = 1 ] && exit 0; exec sleep 1000";
+    let px = place.command(&["run", "-n", "2", "sh", "-c", script]);
+    let px = { px }.stderr(Stdio::piped()).spawn().expect("px runs");
+    place.wait_for("both ranks", || exists(&place.path("ready.0")) && exists(&place.path("ready.1")));
+    let server = px.id().to_string();
+    place.wait_for("the end of rank 1", || {
+        said(&place.px(&["ps", "--ranks", "--pid", &server]).stdout).contains("ended")
+    });
+    let job = place.job_of(px.id());
+    assert!(place.px(&["ctl", "kill", &format!("{job}:0")]).status.success());
+    let text = said(&px.wait_with_output().expect("px ends").stderr);
+    assert!(text.contains("rank 0 was ended by") && !text.contains("go on"), "{text}");
+}
+
 /// Whether a message names a tool by user, pid and what was typed.
 fn names_the_tool(text: &str, typed: &str) -> bool {
     let user = format!(" (uid {}, pid ", rustix::process::geteuid());

@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The last rank fails when the others have been waiting for it for more than a second.
+/// The last rank fails, or does what it is given, when the others have been waiting for it for more than a second.
 const SCRIPT: &str = r#"
 [ $PMIX_RANK = 2 ] || exec "$PX" hello
 long='"phalanx.age":[1-9][0-9][0-9][0-9]'
 both='"phalanx.asked_by":\[[^]]*"rank":0}[^]]*"rank":1}'
 until "$PX" why --json | grep "$long" | grep "$both" | grep -q '"fence"'; do :; done
-exit 3"#;
+eval "$AT_LAST"; exit 3"#;
 
 const PX: &str = env!("CARGO_BIN_EXE_px");
 
@@ -23,13 +23,18 @@ fn px(place: &tempfile::TempDir, words: &[&str]) -> Command {
     command
 }
 
-fn expect_said(place: &tempfile::TempDir, server: &[&str]) {
+fn expect_said(place: &tempfile::TempDir, server: &[&str], interrupted: bool) {
     let report = place.path().join("report");
     let report = report.to_str().expect("UTF-8");
     let words = [&["run", "-q", "-n", "3", "--report", report], server, &["sh", "-c", SCRIPT]].concat();
-    let ended = px(place, &words).output().expect("px runs");
+    let mut job = px(place, &words);
+    let at_last = if interrupted { "read px <px; kill -INT $px; exec sleep 1000" } else { ":" };
+    let job = job.env("AT_LAST", at_last).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let job = job.spawn().expect("px runs");
+    fs::write(place.path().join("px"), format!("{}\n", job.id())).expect("a file");
+    let ended = job.wait_with_output().expect("px ends");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(3), "{said}");
+    assert_eq!(ended.status.code(), Some(if interrupted { 130 } else { 3 }), "{said}");
     let last = said.lines().last().unwrap_or_default();
     assert!(last.starts_with("px: ranks 0-1 had been waiting in fence for "), "{said}");
     assert!(last.ends_with("; rank 2 had not come"), "{said}");
@@ -42,7 +47,9 @@ fn expect_said(place: &tempfile::TempDir, server: &[&str]) {
 
 #[test]
 fn a_failed_job_reports_what_its_ranks_waited_for() {
-    expect_said(&tempfile::tempdir().expect("a directory"), &[]);
+    for interrupted in [false, true] {
+        expect_said(&tempfile::tempdir().expect("a directory"), &[], interrupted);
+    }
 }
 
 #[test]
@@ -51,6 +58,8 @@ fn a_failed_job_in_a_dvm_reports_what_its_ranks_waited_for() {
     let started = px(&place, &["dvm", "start", "--daemonize", "--json"]).output().expect("px runs");
     let started: Value = serde_json::from_slice(&started.stdout).expect("JSON");
     let pid = started["pid"].to_string();
-    expect_said(&place, &["--pid", &pid]);
+    for interrupted in [false, true] {
+        expect_said(&place, &["--pid", &pid], interrupted);
+    }
     assert!(px(&place, &["dvm", "stop", "--pid", &pid]).status().expect("px runs").success());
 }

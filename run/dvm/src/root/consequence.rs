@@ -21,8 +21,10 @@ pub(super) enum Consequence {
     NextStep(u64),
     /// The job ends, for this reason unless there already is one.
     End { nspace: Nspace, verdict: JobVerdict },
-    /// Ranks were ended by this requester while others of their job go on.
+    /// Ranks were ended by this requester.
     Ended { members: Members, by: ProcId, signal: i32 },
+    /// The same, and others of the job are known to go on.
+    GoesOn { members: Members, by: ProcId, signal: i32 },
     /// All daemons have recorded these paths for the clean-up.
     Cleanup { members: Arc<[Members]>, request: Arc<ControlRequest> },
     /// These ranks have taken a checkpoint of this name.

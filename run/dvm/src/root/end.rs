@@ -10,7 +10,7 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
-use crate::job::{JobEnd, JobVerdict};
+use crate::job::JobVerdict;
 use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, Pauser, ProcEnd, Reached};
 use crate::ranges::Ranges;
 use crate::report::Report;
@@ -158,7 +158,7 @@ impl Root {
     /// A process terminates processes of a job by job control.
     pub(super) fn note_killed(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &mut Cx<'_>,
         nspace: &Nspace,
         ranks: &Ranges,
         by: &ProcId,
@@ -171,23 +171,8 @@ impl Root {
         self.note_tool(nspace, by);
         self.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
         if is_whole {
+            self.look_a_last_time(cx, nspace);
             self.note_reason(cx, nspace, JobVerdict::Killed { by: by.clone(), signal });
-        }
-    }
-
-    /// Reports which requester has ended some of a job's ranks while the others go on, since those may wait for them for ever.
-    pub(super) fn tell_who_ends(
-        &mut self,
-        cx: &mut Cx<'_>,
-        nspace: &Nspace,
-        ranks: &Ranges,
-        by: &ProcId,
-        signal: i32,
-    ) {
-        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        if ranks.count() < job.desc.size {
-            let text = JobEnd::of_some(ranks, by, job.journal.tool(by), signal);
-            self.tell_user_of(cx, &ProcId::all(nspace), &text);
         }
     }
 
@@ -358,6 +343,7 @@ impl Root {
         self.control_without(cx, nspace, &Ranges::first(u32::MAX));
         self.end_surveys_of(cx, nspace);
         self.end_last_look_of(nspace);
+        self.end_looks_for_rest_of(nspace);
         self.end_pushes_of(cx, &ProcId::all(nspace));
         // Published after the last process had ended, or by requests that were just given up.
         self.withdraw_published(cx, nspace);

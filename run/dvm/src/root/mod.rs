@@ -35,6 +35,7 @@ mod publish;
 pub(crate) mod query;
 mod relations;
 mod requests;
+mod rest;
 mod restart;
 mod session;
 pub(crate) mod spawn;
@@ -464,8 +465,9 @@ impl Root {
                 }
                 Consequence::NextStep(number) => self.renew(cx, number),
                 Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
-                Consequence::Ended { members: Members { nspace, ranks }, by, signal } => {
-                    self.tell_who_ends(cx, &nspace, &ranks, &by, signal);
+                Consequence::Ended { members, by, signal } => self.look_for_rest(cx, members, by, signal),
+                Consequence::GoesOn { members, by, signal } => {
+                    self.tell_who_ended(cx, &members, &by, signal);
                 }
                 Consequence::Cleanup { members, request } => self.cleanups.enter(members, request),
                 Consequence::Checkpointed { members, name } => self.checkpointed(cx, &members, &name),

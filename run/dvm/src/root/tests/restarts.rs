@@ -1,12 +1,12 @@
 //! Checkpoints that ranks take, and ranks that are started again.
 
 use phalanx_core::Event;
-use phalanx_spec::Range;
+use phalanx_spec::{ProcState, Range};
 use phalanx_wire::{DataArray, InfoList};
 
 use super::control::{control, done, named, results};
 use super::*;
-use crate::msg::Members;
+use crate::msg::{Found, FoundProc, Members, Subject};
 
 fn register(told: &mut Told, rank: ProcId, methods: &[Info]) -> Option<Status> {
     let methods = DataArray::of_infos(methods.iter().cloned());
@@ -208,6 +208,20 @@ fn a_rank_that_is_being_started_again_can_be_steered() {
     assert_eq!(results(told.answer(killed)), [named(&nspace, "7", Status::SUCCESS)]);
     let said =
         |report: &Report| matches!(report, Report::Note { text, .. } if text.starts_with("rank 7: ended by"));
+    let (_, op, task) = told.task_among();
+    assert!(matches!(&*task, Task::Survey(Subject::Procs { .. })), "whether others go on");
+    let living = |rank| FoundProc {
+        rank,
+        state: ProcState::RUNNING,
+        stopped: false,
+        pid: None,
+        status: None,
+        usage: None,
+    };
+    told.gathered(
+        op,
+        Part::Found(Box::new(Found { procs: (6..8).map(living).collect(), ..Found::default() })),
+    );
     assert!(told.reports().iter().any(|report| said(report)));
 }
 

@@ -1,0 +1,90 @@
+//! Whether others of a job go on after job control has ended some of its ranks: those may wait for them for ever, so the user is
+//! notified. Only the daemons know who has ended well.
+
+use phalanx_spec::{ProcState, Status};
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::job::JobEnd;
+use crate::msg::{Members, Part, Subject, Task};
+use crate::ranges::Ranges;
+use crate::root::Root;
+use crate::root::answer::Asker;
+use crate::root::consequence::Consequence;
+use crate::root::jobs::Jobs;
+use crate::root::kind::{Explained, Kind};
+use crate::root::turn::Cx;
+
+/// The daemons are asked which ranks run. No request waits for it.
+#[derive(Debug)]
+pub(super) struct Rest {
+    ended: Members,
+    by: ProcId,
+    signal: i32,
+    goes_on: bool,
+}
+
+impl Kind for Rest {
+    fn name(&self) -> &'static str {
+        "look for the rest"
+    }
+
+    fn concerns(&self, nspace: &Nspace) -> bool {
+        self.ended.nspace == *nspace
+    }
+
+    fn is_of_askers(&self) -> bool {
+        false
+    }
+
+    fn task_done(&mut self, _: &Task, _: &Ranges, part: Part, _: &Jobs) {
+        if let Part::Found(found) = part {
+            let mut living = found.procs.iter().filter(|proc| proc.state < ProcState::TERMINATED);
+            self.goes_on = living.any(|proc| !self.ended.ranks.contains(proc.rank));
+        }
+    }
+
+    fn answer(self: Box<Self>, _: &mut Cx<'_>, _: Vec<Asker>, _: Status) -> Vec<Consequence> {
+        let Rest { ended: members, by, signal, goes_on } = *self;
+        if goes_on { vec![Consequence::GoesOn { members, by, signal }] } else { Vec::new() }
+    }
+
+    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+        Explained {
+            subject: self.ended.nspace.to_string(),
+            unblocked_by: "the daemons telling which ranks run",
+            ..Explained::default()
+        }
+    }
+}
+
+impl Root {
+    /// A requester has ended these ranks.
+    pub(super) fn look_for_rest(&mut self, cx: &mut Cx<'_>, ended: Members, by: ProcId, signal: i32) {
+        let nspace = ended.nspace.clone();
+        let Some(job) = self.jobs.get(&nspace).filter(|job| !job.journal.has_exited()) else { return };
+        if ended.ranks.count() >= job.desc.size {
+            return;
+        }
+        let daemons = job.desc.nodes.clone();
+        let rest = Rest { ended, by, signal, goes_on: false };
+        let Some(number) = self.operations.begin(cx, None, None, rest) else { return };
+        let subject = Subject::Procs { nspace, usage: false };
+        self.operations.give_task(cx, number, daemons, Task::Survey(subject));
+    }
+
+    /// Some of the rest go on.
+    pub(super) fn tell_who_ended(&mut self, cx: &mut Cx<'_>, ended: &Members, by: &ProcId, signal: i32) {
+        let Members { nspace, ranks } = ended;
+        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let text = JobEnd::of_some(ranks, by, job.journal.tool(by), signal);
+        self.tell_user_of(cx, &ProcId::all(nspace), &text);
+    }
+
+    /// The job is over: drops its looks, even if daemons have yet to report.
+    pub(super) fn end_looks_for_rest_of(&mut self, nspace: &Nspace) {
+        let of_job = self.operations.of::<Rest>().filter(|(_, rest)| rest.ended.nspace == *nspace);
+        for number in of_job.map(|(number, _)| number).collect::<Vec<_>>() {
+            drop(self.operations.take::<Rest>(number));
+        }
+    }
+}
