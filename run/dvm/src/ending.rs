@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use phalanx_wire::ProcId;
 
-use crate::job::{JobEnd, JobVerdict, ToolProcess, Waited};
+use crate::job::{Ender, JobEnd, JobVerdict, ToolProcess, Waited};
 use crate::msg::{ExitStatus, ProcEnd};
 use crate::ranges::Ranges;
 use crate::words;
@@ -174,6 +174,15 @@ impl JobEnd {
 
     /// Processes were ended by job control: by an order, or by a signal that they did not survive.
     fn killed(&self, by: &ProcId, signal: i32) -> Vec<String> {
+        if !self.enders.is_empty() {
+            let line = |ender: &Ender| {
+                let ranks = ender.ranks.iter().collect::<Vec<_>>();
+                let verb = if ranks.len() == 1 { "was" } else { "were" };
+                let (ranks, by) = (words::ranks(&ranks), named(&ender.by, ender.tool.as_ref()));
+                format!("{ranks} {verb} ended by {by}, by job control ({})", words::signal(ender.signal))
+            };
+            return self.enders.iter().map(line).collect();
+        }
         let ended = |p: &&ProcEnd| p.killed_by_us;
         let signalled = |p: &&ProcEnd| {
             !p.killed_by_us && matches!(p.status, Some(ExitStatus::Signal { number, .. }) if number == signal)

@@ -9,6 +9,7 @@ use phalanx_wire::{Info, Nspace, ProcId, Text};
 use crate::hosts::HostEntry;
 use crate::map::Policy;
 use crate::msg::{EnvChange, ExitStatus, FailurePolicy, ProcEnd, StdinTarget, Stuck};
+use crate::ranges::Ranges;
 use crate::signals::SIGTERM;
 
 /// One job: one or more app contexts, started together.
@@ -181,6 +182,8 @@ pub struct JobEnd {
     pub verdict: JobVerdict,
     /// If a tool wanted the end: its process.
     pub tool: Option<ToolProcess>,
+    /// If several ended its ranks by job control: each with its ranks.
+    pub enders: Vec<Ender>,
     /// The exit code for the launcher.
     pub exit_code: i32,
     pub procs: Vec<ProcEnd>,
@@ -194,6 +197,16 @@ pub struct JobEnd {
     /// The ranks that were started again, and how often.
     pub restarts: Vec<(u32, u32)>,
     pub phases: Phases,
+}
+
+/// A process or tool that has ended ranks by job control.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ender {
+    pub ranks: Ranges,
+    pub by: ProcId,
+    pub signal: i32,
+    /// If it is a tool.
+    pub tool: Option<ToolProcess>,
 }
 
 /// Processes that were waiting for the same thing.

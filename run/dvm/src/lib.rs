@@ -38,7 +38,7 @@ pub use ending::{WITHOUT_PMIX_HINT, without_pmix};
 pub use environment::is_identity;
 pub use fleet::{Agent, Allocation, COUNT, FarHost, Fleet, HOSTS};
 pub use id::NodeId;
-pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict, Phases, ToolProcess, Waited};
+pub use job::{AppSpec, Ender, JobEnd, JobRequest, JobVerdict, Phases, ToolProcess, Waited};
 pub use msg::{
     Cleanup, CleanupRequest, Control, DirectoryRules, EnvChange, ExitStatus, FailurePolicy, LEAST_CHARGE,
     Measured, MpiLibrary, NodeUsage, PREEMPT, ProcEnd, STANDS_STILL, SpawnFailure, SpawnStep, StdinTarget,

@@ -1,6 +1,6 @@
 //! How the job ended, as JSON. [`JobEnd::lines`] is the text for users.
 
-use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, Phases, ProcEnd, ToolProcess, Waited};
+use phalanx_dvm::{Ender, ExitStatus, JobEnd, JobVerdict, Phases, ProcEnd, ToolProcess, Waited};
 use serde_json::{Map, Value, json};
 
 use crate::render::words;
@@ -41,8 +41,9 @@ pub(crate) fn json(end: &JobEnd) -> Value {
     if let Value::Object(details) = details {
         report.extend(details);
     }
-    if let Some(ToolProcess { uid, pid, command }) = &end.tool {
-        report.insert("by_process".into(), json!({ "uid": uid, "pid": pid, "command": command }));
+    report.extend(end.tool.as_ref().map(|tool| ("by_process".into(), process(tool))));
+    if !end.enders.is_empty() {
+        report.insert("enders".into(), end.enders.iter().map(ender).collect());
     }
     report.insert("phases".into(), phases(&end.phases));
     report.insert("waited".into(), end.waited.iter().map(waited).collect());
@@ -50,6 +51,23 @@ pub(crate) fn json(end: &JobEnd) -> Value {
     report.insert("restarts".into(), again.collect());
     report.insert("procs".into(), end.procs.iter().map(proc).collect());
     Value::Object(report)
+}
+
+fn process(ToolProcess { uid, pid, command }: &ToolProcess) -> Value {
+    json!({ "uid": uid, "pid": pid, "command": command })
+}
+
+/// One of several that have ended ranks by job control.
+fn ender(Ender { ranks, by, signal, tool }: &Ender) -> Value {
+    let signal_name = words::signal(*signal);
+    let by_process = tool.as_ref().map(process);
+    json!({
+        "ranks": ranks.to_string(),
+        "by": by.to_string(),
+        "by_process": by_process,
+        "signal": signal,
+        "signal_name": signal_name,
+    })
 }
 
 /// Seconds since the job was submitted.

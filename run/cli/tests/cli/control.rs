@@ -190,9 +190,42 @@ fn a_tool_that_ends_a_job_of_a_dvm_is_named() {
     let job = place.job_of(dvm.id());
     assert!(place.px(&["ctl", "kill", "--pid", &pid, &job]).status.success());
     ended(launcher, "the job was ended by ", &format!("px ctl kill --pid {pid} {job}"));
-    let launcher = place.start(&["--pid", &pid]);
+    let launcher = place.start(&["--pid", &pid, "--report", "stopped"]);
     assert!(place.px(&["dvm", "stop", "--pid", &pid]).status.success());
     ended(launcher, "the DVM was stopped by ", &format!("px dvm stop --pid {pid}"));
+    let report = std::fs::read_to_string(place.path("stopped")).expect("a report");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["procs"].as_array().map(Vec::len), Some(2), "{report}");
+    assert!(report["procs"][1]["pid"].is_u64() && report["phases"]["started"].is_number(), "{report}");
+    assert!(dvm.wait().expect("it ends").success());
+}
+
+#[test]
+fn all_tools_that_end_ranks_of_a_job_are_named() {
+    let place = Place::new();
+    let mut dvm = place.command(&["dvm", "start"]).stdout(Stdio::null()).spawn().expect("px runs");
+    let pid = dvm.id().to_string();
+    place.wait_for("the DVM", || place.px(&["ps", "--pid", &pid]).status.success());
+    for options in [&[][..], &["--pid", &pid]] {
+        let options = [options, &["--report", "end"]].concat();
+        let launcher = place.start(&options);
+        let server = if options.len() > 2 { dvm.id() } else { launcher.id() };
+        let job = place.job_of(server);
+        let ends: Vec<String> = [0, 1].map(|rank| format!("{job}:{rank}")).into();
+        for end in &ends {
+            assert!(place.px(&["ctl", "kill", "--pid", &server.to_string(), end]).status.success());
+        }
+        let text = said(&launcher.wait_with_output().expect("px ends").stderr);
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(" was ended by ")).collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        for (line, end) in lines.iter().zip(&ends) {
+            assert!(names_the_tool(line, &format!("px ctl kill --pid {server} {end}")), "{text}");
+        }
+        let report = std::fs::read_to_string(place.path("end")).expect("a report");
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        assert_eq!(report["enders"][1]["ranks"], "1", "{report}");
+    }
+    assert!(place.px(&["dvm", "stop", "--pid", &pid]).status.success());
     assert!(dvm.wait().expect("it ends").success());
 }
 

@@ -374,7 +374,8 @@ impl Root {
         self.keep_unread(journal, job.cache, job.style);
         self.end_children(cx, &end);
         if is_known {
-            self.interests.tell_job_end(cx, &end, self.stamp(number, cx.now), concerned);
+            let more = if self.shutting_down { self.last_facts(nspace) } else { Vec::new() };
+            self.interests.tell_job_end(cx, (&end, more), self.stamp(number, cx.now), concerned);
         }
         self.relations.forget(nspace);
         self.forget_invitations_of_job(cx, nspace);

@@ -12,7 +12,7 @@ use phalanx_core::{Event, Time};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
-use crate::job::{JobEnd, Waited};
+use crate::job::{Ender, JobEnd, Waited};
 use crate::msg::{ExitStatus, ProcEnd, ToldEnds, exit_code};
 use crate::ranges::Ranges;
 use crate::root::Root;
@@ -142,9 +142,17 @@ impl Interests {
         }
     }
 
-    /// A job is over.
-    pub(super) fn tell_job_end(&self, cx: &mut Cx<'_>, end: &JobEnd, stamp: Stamp, concerned: Arc<[Nspace]>) {
-        self.raise(cx, job_end_event(end, stamp), stamp.number, Some(concerned));
+    /// A job is over. `more`: attributes besides.
+    pub(super) fn tell_job_end(
+        &self,
+        cx: &mut Cx<'_>,
+        (end, more): (&JobEnd, Vec<Info>),
+        stamp: Stamp,
+        concerned: Arc<[Nspace]>,
+    ) {
+        let mut event = job_end_event(end, stamp);
+        event.info.extend(more);
+        self.raise(cx, event, stamp.number, Some(concerned));
     }
 }
 
@@ -293,6 +301,7 @@ fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
     info.extend(end.first_failed().map(|proc| Info::new(keys::PROCID, proc.clone())));
     info.extend(about_verdict(&end.verdict, LONGEST_TEXT));
     info.extend(end.tool.as_ref().map(about_tool));
+    info.extend(end.enders.iter().map(about_ender));
     info.extend(end.waited.iter().map(about_waited));
     info.push(Info::new(names::AGE, end.duration.as_millis() as u64));
     let mut text = end.lines().join("\n");
@@ -301,6 +310,16 @@ fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
         info.push(Info::new(keys::EVENT_TEXT_MESSAGE, text));
     }
     announcement(Status::EVENT_JOB_END, whole, info)
+}
+
+fn about_ender(ender: &Ender) -> Info {
+    let about = [
+        Info::new(names::WHICH, ender.ranks.to_string()),
+        Info::new(names::WANTED_BY, ender.by.clone()),
+        Info::new(names::SIGNAL, ender.signal),
+    ];
+    let tool = ender.tool.as_ref().map(about_tool);
+    Info::new(names::ENDER, DataArray::of_infos(about.into_iter().chain(tool)))
 }
 
 pub(super) fn about_waited(waited: &Waited) -> Info {

@@ -229,6 +229,7 @@ impl Script {
             nspace,
             verdict: JobVerdict::Success,
             tool: None,
+            enders: Vec::new(),
             exit_code: 0,
             procs,
             duration: Duration::ZERO,

@@ -29,6 +29,7 @@ fn end(verdict: JobVerdict, exit_code: i32, procs: Vec<ProcEnd>) -> JobEnd {
         nspace: job(),
         verdict,
         tool: None,
+        enders: Vec::new(),
         exit_code,
         procs,
         duration,

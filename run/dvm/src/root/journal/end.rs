@@ -6,8 +6,9 @@ use phalanx_wire::ProcId;
 
 use super::Journal;
 use crate::id::NodeId;
-use crate::job::{JobEnd, JobVerdict, Phases, Waited};
+use crate::job::{Ender, JobEnd, JobVerdict, Phases, Waited};
 use crate::msg::{EndGroup, ExitStatus, ProcEnd};
+use crate::ranges::Ranges;
 
 impl ProcEnd {
     /// Whether our order or this signal has ended it.
@@ -52,6 +53,7 @@ impl Journal {
                 .start_failure()
                 .map_or_else(|| verdict.exit_code(), |failure| failure.exit_code()),
             tool: verdict.wanted_by().and_then(|by| self.tool(by)).cloned(),
+            enders: self.enders(&procs),
             verdict,
             procs,
             duration,
@@ -72,6 +74,25 @@ impl Journal {
             Some(by) => JobVerdict::Killed { by: by.clone(), signal: number },
             None => JobVerdict::Failed { first: first.clone() },
         }
+    }
+
+    /// Those that have ended ranks by job control, if there are several.
+    fn enders(&self, procs: &[ProcEnd]) -> Vec<Ender> {
+        let mut open: Ranges = procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
+        let mut enders: Vec<Ender> = Vec::new();
+        for (ranks, by, signal) in self.kills() {
+            let its = ranks.and(&open);
+            its.iter().for_each(|rank| open.remove(rank));
+            match enders.iter_mut().find(|ender| ender.by == *by && ender.signal == signal) {
+                Some(ender) => ender.ranks.add(&its),
+                None if its.is_empty() => {}
+                None => {
+                    enders.push(Ender { ranks: its, by: by.clone(), signal, tool: self.tool(by).cloned() })
+                }
+            }
+        }
+        let several = enders.iter().any(|ender| ender.by != enders[0].by);
+        if several { enders } else { Vec::new() }
     }
 
     /// The reason recorded while the job ran; otherwise the one that its processes' ends show.

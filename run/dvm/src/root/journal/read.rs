@@ -11,6 +11,7 @@ use phalanx_wire::{Nspace, ProcId};
 use super::{Entry, Journal, What};
 use crate::job::{JobVerdict, Phases};
 use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure, Stuck};
+use crate::ranges::Ranges;
 use crate::root::premises::Premises;
 
 impl What {
@@ -142,6 +143,14 @@ impl Journal {
     pub(super) fn killer(&self) -> Option<(&ProcId, i32)> {
         self.first(|what| match what {
             What::Killed { by, signal, .. } => Some((by, *signal)),
+            _ => None,
+        })
+    }
+
+    /// The orders by job control that ended processes, in their order.
+    pub(super) fn kills(&self) -> impl Iterator<Item = (&Ranges, &ProcId, i32)> {
+        self.entries.iter().filter_map(|entry| match &entry.what {
+            What::Killed { ranks, by, signal } => Some((ranks, by, *signal)),
             _ => None,
         })
     }

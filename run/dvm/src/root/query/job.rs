@@ -171,18 +171,24 @@ impl Root {
         let tool = view.verdict().and_then(JobVerdict::wanted_by).and_then(|by| journal.tool(by));
         about.extend(tool.map(about_tool));
         about.extend(journal.first_failed().map(|proc| Info::new(keys::PROCID, proc.clone())));
-        about.extend(journal.mpi().map(|file| Info::new(names::MPI, file)));
         about.extend(journal.exit_code().map(exit_code));
         if let Some(ended) = journal.ended() {
-            about.push(Info::new(names::CONNECTED, journal.has_connected()));
             about.push(Info::new(names::ENDED, now.since(ended).as_millis() as u64));
         }
         let age = journal.ended().unwrap_or(now).since(journal.since());
         about.push(Info::new(names::AGE, age.as_millis() as u64));
-        let phases = journal.phases();
-        let phases = phases.iter().map(|(phase, at)| Info::new(phase, at.as_micros() as u64));
-        about.push(Info::new(names::PHASES, DataArray::of_infos(phases)));
+        about.extend(course(journal));
         DataArray::of_infos(about)
+    }
+
+    /// What launchers ask about an ended job. In a DVM that stops they could not ask any more.
+    pub(in crate::root) fn last_facts(&self, nspace: &Nspace) -> Vec<Info> {
+        let Some(view) = self.view(nspace, None).filter(|view| view.desc().size <= MOST_TOLD) else {
+            return Vec::new();
+        };
+        let mut facts = course(view.journal());
+        facts.push(Info::new(names::RANKS, self.ranks(view)));
+        facts
     }
 
     fn node_names(&self, nodes: &Ranges) -> String {
@@ -226,6 +232,16 @@ pub(in crate::root) fn about_verdict(verdict: &JobVerdict, longest: usize) -> im
     [Some(word), reason, node, limit, by].into_iter().flatten()
 }
 
+/// How far the job has come.
+fn course(journal: &Journal) -> Vec<Info> {
+    let phases = journal.phases();
+    let phases = phases.iter().map(|(phase, at)| Info::new(phase, at.as_micros() as u64));
+    let mut about = vec![Info::new(names::PHASES, DataArray::of_infos(phases))];
+    about.extend(journal.mpi().map(|file| Info::new(names::MPI, file)));
+    about.extend(journal.ended().map(|_| Info::new(names::CONNECTED, journal.has_connected())));
+    about
+}
+
 /// The process of a tool that wanted an end.
 pub(in crate::root) fn about_tool(process: &ToolProcess) -> Info {
     let user = Info::new(keys::USERID, process.uid);
@@ -251,3 +267,5 @@ pub(super) fn command_line(desc: &JobDesc) -> String {
 
 /// The key of a job's state; the standard defines only the type.
 const JOB_STATE: &str = "phalanx.job_state";
+/// Ranks whose records fit into an event.
+const MOST_TOLD: u32 = 4096;

@@ -48,6 +48,8 @@ pub const VERDICT: &str = "phalanx.verdict";
 pub const WANTED_BY: &str = "phalanx.wanted_by";
 /// If a tool wanted that: its process, as an array of `PMIX_USERID` and, where they are known, `PMIX_PROC_PID` and `PMIX_CMD_LINE`.
 pub const TOOL_PROCESS: &str = "phalanx.tool_process";
+/// One of several that have ended ranks of a job by job control: [`WHICH`], [`WANTED_BY`], [`SIGNAL`], [`TOOL_PROCESS`].
+pub const ENDER: &str = "phalanx.ender";
 /// What is to be said beside the verdict: why it did not start or its node was lost (`PMIX_HOSTNAME` names
 /// that), the message of the abort, the MPI library, the parent.
 pub const REASON: &str = "phalanx.reason";

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, ProcEnd, ToolProcess, Waited, names};
+use phalanx_dvm::{Ender, ExitStatus, JobEnd, JobVerdict, ProcEnd, ToolProcess, Waited, names};
 use phalanx_spec::{ProcState, Rank};
 use phalanx_wire::{Nspace, ProcId};
 use pmix::{DataArray, Info, InfoList, Query, Status, Tool, Value, keys};
 
 use super::{Shared, map};
 use crate::render::{ps, value};
+use crate::tool::job;
 
 /// The end of a job that has run.
 pub(super) fn of(
@@ -20,7 +21,10 @@ pub(super) fn of(
     asked_to_end: Option<i32>,
 ) -> JobEnd {
     let about = jobs(tool).into_iter().find(|about| name(about).as_deref() == Some(nspace.as_str()));
-    let records = records(tool, nspace);
+    let mut records = records(tool, nspace);
+    if records.is_empty() {
+        records = value::records(told, names::RANKS);
+    }
     let procs = procs(&records, nspace);
     let restarts = restarts(&records);
     let known = |key| about.as_ref().and_then(|about| value::find(about, key));
@@ -81,10 +85,11 @@ pub(super) fn of(
     let exit_code = if matches!(verdict, JobVerdict::TimedOut { .. }) { EXIT_TIMEOUT } else { exit_code };
     let duration = find(names::AGE).and_then(Value::as_u64).map(Duration::from_millis).unwrap_or_default();
     // Other servers have no such key.
-    let connected = known(names::CONNECTED).is_none_or(Value::is_true);
-    let mpi = known(names::MPI).and_then(Value::as_str).map(str::to_owned);
-    let phases = known(names::PHASES).map(ps::phases).unwrap_or_default();
+    let connected = find(names::CONNECTED).is_none_or(Value::is_true);
+    let mpi = find(names::MPI).and_then(Value::as_str).map(str::to_owned);
+    let phases = find(names::PHASES).map(ps::phases).unwrap_or_default();
     let waited = all_waited(told);
+    let enders = enders(told);
     let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
     let by_us = match &verdict {
         // Other servers may not report that they ended the job.
@@ -98,6 +103,7 @@ pub(super) fn of(
             nspace: nspace.clone(),
             verdict: JobVerdict::Cancelled { signal },
             tool: None,
+            enders: Vec::new(),
             exit_code: 128 + signal,
             procs,
             duration,
@@ -113,6 +119,7 @@ pub(super) fn of(
                 nspace,
                 verdict,
                 tool,
+                enders,
                 exit_code,
                 procs,
                 duration,
@@ -133,6 +140,22 @@ fn tool_process(about: &DataArray) -> Option<ToolProcess> {
         pid: find(keys::PROC_PID).and_then(Value::as_u32),
         command: find(keys::CMD_LINE).and_then(Value::as_str).map(str::to_owned),
     })
+}
+
+/// If several have ended its ranks.
+fn enders(told: &[Info]) -> Vec<Ender> {
+    let each = told.iter().filter(|info| info.key == *names::ENDER);
+    let all = each.filter_map(|info| {
+        let about = info.value.as_array()?;
+        let find = |key| value::find(about, key);
+        Some(Ender {
+            ranks: job::ranges(find(names::WHICH)?.as_str()?).ok()?,
+            by: find(names::WANTED_BY)?.as_proc()?.clone(),
+            signal: find(names::SIGNAL)?.as_i64()?.try_into().ok()?,
+            tool: find(names::TOOL_PROCESS).and_then(Value::as_array).and_then(tool_process),
+        })
+    });
+    all.collect()
 }
 
 fn all_waited(told: &[Info]) -> Vec<Waited> {
