@@ -34,6 +34,22 @@ fn programs_of_others_go_on_from_their_checkpoints() {
     }
 }
 
+/// OpenPMIx keeps what a program has read; the guide tells how a program gets the new values.
+#[test]
+fn programs_of_others_read_anew_after_a_restart() {
+    for library in [Library::Pmix4, Library::Pmix5] {
+        let place = new_directory();
+        let running = px(["-n", "2"]).arg(pmix("renewed")).with(library).dir(place.path()).start();
+        let job = running.job_name();
+        running.until_said("has read");
+        ctl(&running, &["restart", &format!("{job}:1")]);
+        let outcome = running.wait().expect_code(0);
+        for (when, life) in [("before", 0), ("refreshed", 1), ("then", 1)] {
+            outcome.assert_line(&format!("{when}: {life}"));
+        }
+    }
+}
+
 /// The answers to a tool that sends all of these requests at once.
 fn at_once(running: &Running, ours: bool, words: &str) -> Vec<String> {
     let tool = Job::new(pmix_tool("control")).args([&running.pid().to_string(), &running.job_name()]);
