@@ -46,8 +46,8 @@ const LOCAL_NOT_YET: &[&str] = &[
 #[rustfmt::skip]
 const ROOT_NOT_YET: &[&str] = &[
     "checkpoint", "collective", "control", "debug", "descent", "end", "event", "group", "invite",
-    "iof/cache", "iof/logged", "iof/past", "iof/pull", "iof/readers", "iof/retained", "iof/waits", "jobs",
-    "journal/end", "journal/read", "kind", "last_look", "lifecycle", "log", "nodes", "operations",
+    "iof/cache", "iof/logged", "iof/mod", "iof/past", "iof/pull", "iof/readers", "iof/retained", "iof/waits", "jobs",
+    "kind", "last_look", "lifecycle", "log", "nodes", "operations",
     "permission", "placing", "plan", "provision", "publish", "query/job", "query/map", "query/mod",
     "query/past", "query/procs", "query/usage", "query/waits", "relations", "requests", "restart", "session",
     "spawn", "stdin", "survey", "tool",
@@ -227,7 +227,8 @@ fn paths(text: &str) -> Vec<Vec<String>> {
 fn file_of<'a>(files: &'a Files, path: &str) -> Option<&'a str> {
     let mut rest = path;
     loop {
-        if let Some((file, _)) = files.get_key_value(rest) {
+        let folder = || files.get_key_value(&format!("{rest}/mod"));
+        if let Some((file, _)) = files.get_key_value(rest).or_else(folder) {
             return Some(file);
         }
         match rest.rsplit_once('/') {
@@ -295,6 +296,9 @@ mod tests {
         let parent = ("get", "mod told;\nfn f() { told::f() }");
         let found = faults(&[("mod", ""), parent, ("get/told", "use super::Gets;")]);
         assert_eq!(found, ["lib/x/src/server: a circle of files: get -> get/told -> get"]);
+        let folder = ("get/mod", "use super::fence;");
+        let found = faults(&[("mod", ""), folder, ("fence", "use super::get::Gets;")]);
+        assert_eq!(found, ["lib/x/src/server: a circle of files: fence -> get/mod -> fence"]);
     }
 
     #[test]

@@ -209,6 +209,19 @@ pub struct Ender {
     pub tool: Option<ToolProcess>,
 }
 
+impl JobEnd {
+    /// The process that failed first; for a job ended by job control, the first process that was ended.
+    pub(crate) fn first_failed(&self) -> Option<&ProcId> {
+        let is_killed = matches!(self.verdict, JobVerdict::Killed { .. });
+        let is_bad = |end: &&ProcEnd| {
+            let is_ended = is_killed && end.status.is_some_and(|status| !status.is_success());
+            (end.status.is_some() && end.is_failure()) || is_ended
+        };
+        let first = || self.procs.iter().filter(is_bad).min_by_key(|end| end.after).map(|end| &end.proc);
+        self.verdict.culprit().or_else(first)
+    }
+}
+
 /// Processes that were waiting for the same thing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waited {

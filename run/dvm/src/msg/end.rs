@@ -50,6 +50,17 @@ impl ProcEnd {
         let left_badly = self.status.is_none_or(|status| !status.is_success()) || self.lost_connection;
         left_badly && !self.killed_by_us
     }
+
+    /// Whether it has connected to its server and left without finalize, and nothing else was wrong.
+    pub(crate) fn is_without_sync(&self) -> bool {
+        self.lost_connection && self.status.is_some_and(ExitStatus::is_success)
+    }
+
+    /// Whether our order or this signal has ended it.
+    pub(crate) fn ended_by(&self, signal: i32) -> bool {
+        let by_signal = matches!(self.status, Some(ExitStatus::Signal { number, .. }) if number == signal);
+        self.killed_by_us || by_signal
+    }
 }
 
 /// An exit code with the standard's type, int.

@@ -14,12 +14,12 @@ use crate::job::JobVerdict;
 use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, Pauser, ProcEnd, Reached};
 use crate::ranges::Ranges;
 use crate::report::Report;
-use crate::root::Root;
 use crate::root::answer::Asker;
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
 use crate::root::kind::Kind;
 use crate::root::turn::Cx;
+use crate::root::{Root, journal};
 use crate::signals::{SIGKILL, SIGTERM};
 
 impl RootJob {
@@ -55,7 +55,7 @@ impl Root {
         self.interests.tell_proc_end(cx, end, self.stamp(number, cx.now), &concerned);
         self.log_end_of_proc(cx, end);
         if ends_job {
-            let verdict = self.jobs.get(nspace).map(|job| job.journal.failure(end));
+            let verdict = self.jobs.get(nspace).map(|job| journal::failure_of(&job.journal, end));
             return verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
         }
         self.go_on_without(cx, nspace, &ranks);
@@ -312,7 +312,8 @@ impl Root {
         let Reached { count, after } = ends.connected;
         self.journals.append(&mut job.journal, cx.now, What::Connected { count, after });
         self.journals.append(&mut job.journal, cx.now, What::Exited(ends));
-        let how = job.journal.end(cx.now, |node| self.nodes.name(node).to_string()).verdict.word();
+        let how =
+            journal::end_of(&job.journal, cx.now, |node| self.nodes.name(node).to_string()).verdict.word();
         let text = format!("all processes have ended: {how}");
         self.log_for(cx, nspace, &[keys::LOG_COMPLETION, keys::LOG_JOB_EVENTS], &text);
         self.withdraw_published(cx, nspace);
@@ -366,7 +367,7 @@ impl Root {
         self.end_for_parent(cx, nspace);
         self.forget_readers_of(cx, nspace);
         self.forget_unread_of(&ProcId::all(nspace));
-        let end = job.journal.end(cx.now, |node| self.nodes.name(node).to_string());
+        let end = journal::end_of(&job.journal, cx.now, |node| self.nodes.name(node).to_string());
         let (verdict, exit_code, first) = (end.verdict.clone(), end.exit_code, end.first_failed().cloned());
         let what = What::Ended { verdict, exit_code, first, concerned: concerned.clone() };
         let number = self.journals.append(&mut job.journal, cx.now, what);

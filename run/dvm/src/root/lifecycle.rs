@@ -15,11 +15,11 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 use crate::job::{Ender, JobEnd, Waited};
 use crate::msg::{ExitStatus, ProcEnd, ToldEnds, exit_code};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::event::{Interests, announcement};
 use crate::root::journal::{Entry, Journal, Moment, What};
 use crate::root::query::{about_tool, about_verdict, names};
 use crate::root::turn::Cx;
+use crate::root::{Root, journal};
 
 /// The directives of a request about it.
 pub(crate) const ATTRIBUTES: &[&str] = &[
@@ -60,23 +60,6 @@ pub(super) fn told_ends(info: &[Info]) -> ToldEnds {
         ToldEnds::Bad
     } else {
         ToldEnds::Deciding
-    }
-}
-
-impl What {
-    /// The codes of the events that announce it; none if it is only in the journal.
-    pub(super) fn event_codes(&self) -> &'static [Status] {
-        match self {
-            What::Began { .. } => &[Status::EVENT_JOB_START],
-            What::Started { whole: true, .. } => &[Status::LAUNCH_COMPLETE],
-            What::Failed { first, .. } if is_without_sync(first) => {
-                &[Status::EVENT_PROC_TERMINATED, Status::ERR_PROC_TERM_WO_SYNC]
-            }
-            What::Failed { .. } | What::Left { .. } | What::Lost { .. } => &[Status::EVENT_PROC_TERMINATED],
-            What::Restarted { .. } => &[Status::ERR_PROC_RESTART],
-            What::Ended { .. } => &[Status::EVENT_JOB_END],
-            _ => &[],
-        }
     }
 }
 
@@ -235,7 +218,7 @@ impl Root {
                 None
             }
             What::Ended { .. } => {
-                let end = journal.end(entry.at(), |node| self.nodes.name(node).to_string());
+                let end = journal::end_of(journal, entry.at(), |node| self.nodes.name(node).to_string());
                 Some(job_end_event(&end, stamp))
             }
             _ => None,
@@ -250,13 +233,8 @@ impl Root {
     }
 }
 
-/// It has connected to its server and left without finalize, and nothing else was wrong.
-fn is_without_sync(end: &ProcEnd) -> bool {
-    end.lost_connection && end.status.is_some_and(ExitStatus::is_success)
-}
-
 fn end_events(end: &ProcEnd, stamp: Stamp) -> impl Iterator<Item = Event> + use<> {
-    let without_sync = is_without_sync(end).then_some(Status::ERR_PROC_TERM_WO_SYNC);
+    let without_sync = end.is_without_sync().then_some(Status::ERR_PROC_TERM_WO_SYNC);
     let proc = end.proc.clone();
     let mut info = about(&proc, stamp);
     if let Some(status) = end.status {

@@ -17,7 +17,6 @@ use phalanx_wire::{Nspace, ProcId, Text};
 use crate::job::JobVerdict;
 use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Results, Task};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::answer::Asker;
 use crate::root::consequence::Consequence;
 use crate::root::control::{MOST_OPEN, named};
@@ -26,6 +25,7 @@ use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind};
 use crate::root::targets::Targets;
 use crate::root::turn::Cx;
+use crate::root::{Root, journal};
 
 /// Ranks that are being started again.
 #[derive(Debug)]
@@ -270,7 +270,7 @@ impl Root {
             return one.failed.push(end.clone());
         }
         if !self.recover(cx, end) {
-            let verdict = self.jobs.get(&end.proc.nspace).map(|job| job.journal.failure(end));
+            let verdict = self.jobs.get(&end.proc.nspace).map(|job| journal::failure_of(&job.journal, end));
             verdict.into_iter().for_each(|verdict| self.end_job(cx, &end.proc.nspace, verdict));
         }
     }

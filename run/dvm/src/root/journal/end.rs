@@ -4,108 +4,83 @@ use phalanx_core::Time;
 use phalanx_spec::Rank;
 use phalanx_wire::ProcId;
 
-use super::Journal;
+use super::history::Journal;
 use crate::id::NodeId;
 use crate::job::{Ender, JobEnd, JobVerdict, Phases, Waited};
 use crate::msg::{EndGroup, ExitStatus, ProcEnd};
 use crate::ranges::Ranges;
 
-impl ProcEnd {
-    /// Whether our order or this signal has ended it.
-    fn ended_by(&self, signal: i32) -> bool {
-        let by_signal = matches!(self.status, Some(ExitStatus::Signal { number, .. }) if number == signal);
-        self.killed_by_us || by_signal
+/// The exit report of a job that ends at time `at`, process by process. `name` returns the name of a node.
+pub(in crate::root) fn end_of(journal: &Journal, at: Time, name: impl Fn(NodeId) -> String) -> JobEnd {
+    let duration = at.since(journal.since());
+    // A process without a reported end was lost with its node.
+    let end = |(rank, group): (u32, Option<&EndGroup>)| ProcEnd {
+        proc: ProcId::new(&journal.desc().nspace, Rank(rank)),
+        node: journal.desc().node_of(Rank(rank)).map(&name).unwrap_or_default(),
+        pid: journal.pid(Rank(rank)),
+        status: group.and_then(|group| group.status),
+        after: group.map_or_else(|| journal.lost_after(rank).unwrap_or(duration), |group| group.after),
+        killed_by_us: group.is_some_and(|group| group.killed_by_us),
+        lost_connection: group.is_some_and(|group| group.lost_connection),
+    };
+    let procs: Vec<ProcEnd> = (0..).zip(journal.ends_by_rank()).map(end).collect();
+    let verdict = outcome(journal, &procs);
+    JobEnd {
+        nspace: journal.desc().nspace.clone(),
+        exit_code: journal.start_failure().map_or_else(|| verdict.exit_code(), |failure| failure.exit_code()),
+        tool: verdict.wanted_by().and_then(|by| journal.tool(by)).cloned(),
+        enders: enders(journal, &procs),
+        verdict,
+        procs,
+        duration,
+        connected: journal.has_connected(),
+        mpi: journal.mpi().map(str::to_owned),
+        waited: journal.stuck().iter().map(Waited::of).collect(),
+        restarts: journal.restarts().into_iter().collect(),
+        phases: Phases { ended: Some(at.since(journal.submitted())), ..journal.phases() },
     }
 }
 
-impl JobEnd {
-    /// The process that failed first; for a job ended by job control, the first process that was ended.
-    pub(in crate::root) fn first_failed(&self) -> Option<&ProcId> {
-        let is_killed = matches!(self.verdict, JobVerdict::Killed { .. });
-        let is_bad = |end: &&ProcEnd| {
-            let is_ended = is_killed && end.status.is_some_and(|status| !status.is_success());
-            (end.status.is_some() && end.is_failure()) || is_ended
-        };
-        let first = || self.procs.iter().filter(is_bad).min_by_key(|end| end.after).map(|end| &end.proc);
-        self.verdict.culprit().or_else(first)
+/// Why the job ends with this process: it has failed, or a requester has sent it the signal that ended it.
+pub(in crate::root) fn failure_of(journal: &Journal, first: &ProcEnd) -> JobVerdict {
+    let Some(ExitStatus::Signal { number, .. }) = first.status else {
+        return JobVerdict::Failed { first: first.clone() };
+    };
+    match journal.sender(number, first.proc.rank) {
+        Some(by) => JobVerdict::Killed { by: by.clone(), signal: number },
+        None => JobVerdict::Failed { first: first.clone() },
     }
 }
 
-impl Journal {
-    /// The exit report of a job that ends at time `at`, process by process. `name` returns the name of a node.
-    pub(in crate::root) fn end(&self, at: Time, name: impl Fn(NodeId) -> String) -> JobEnd {
-        let duration = at.since(self.since());
-        // A process without a reported end was lost with its node.
-        let end = |(rank, group): (u32, Option<&EndGroup>)| ProcEnd {
-            proc: ProcId::new(&self.desc.nspace, Rank(rank)),
-            node: self.desc.node_of(Rank(rank)).map(&name).unwrap_or_default(),
-            pid: self.pid(Rank(rank)),
-            status: group.and_then(|group| group.status),
-            after: group.map_or_else(|| self.lost_after(rank).unwrap_or(duration), |group| group.after),
-            killed_by_us: group.is_some_and(|group| group.killed_by_us),
-            lost_connection: group.is_some_and(|group| group.lost_connection),
-        };
-        let procs: Vec<ProcEnd> = (0..).zip(self.ends_by_rank()).map(end).collect();
-        let verdict = self.outcome(&procs);
-        JobEnd {
-            nspace: self.desc.nspace.clone(),
-            exit_code: self
-                .start_failure()
-                .map_or_else(|| verdict.exit_code(), |failure| failure.exit_code()),
-            tool: verdict.wanted_by().and_then(|by| self.tool(by)).cloned(),
-            enders: self.enders(&procs),
-            verdict,
-            procs,
-            duration,
-            connected: self.has_connected(),
-            mpi: self.mpi().map(str::to_owned),
-            waited: self.stuck().iter().map(Waited::of).collect(),
-            restarts: self.restarts().into_iter().collect(),
-            phases: Phases { ended: Some(at.since(self.submitted())), ..self.phases() },
-        }
-    }
-
-    /// Why the job ends with this process: it has failed, or a requester has sent it the signal that ended it.
-    pub(in crate::root) fn failure(&self, first: &ProcEnd) -> JobVerdict {
-        let Some(ExitStatus::Signal { number, .. }) = first.status else {
-            return JobVerdict::Failed { first: first.clone() };
-        };
-        match self.sender(number, first.proc.rank) {
-            Some(by) => JobVerdict::Killed { by: by.clone(), signal: number },
-            None => JobVerdict::Failed { first: first.clone() },
-        }
-    }
-
-    /// Those that have ended ranks by job control, if there are several.
-    fn enders(&self, procs: &[ProcEnd]) -> Vec<Ender> {
-        let mut open: Ranges = procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
-        let mut enders: Vec<Ender> = Vec::new();
-        for (ranks, by, signal) in self.kills() {
-            let its = ranks.and(&open);
-            its.iter().for_each(|rank| open.remove(rank));
-            match enders.iter_mut().find(|ender| ender.by == *by && ender.signal == signal) {
-                Some(ender) => ender.ranks.add(&its),
-                None if its.is_empty() => {}
-                None => {
-                    enders.push(Ender { ranks: its, by: by.clone(), signal, tool: self.tool(by).cloned() })
-                }
+/// Those that have ended ranks by job control, if there are several.
+fn enders(journal: &Journal, procs: &[ProcEnd]) -> Vec<Ender> {
+    let mut open: Ranges = procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
+    let mut enders: Vec<Ender> = Vec::new();
+    for (ranks, by, signal) in journal.kills() {
+        let its = ranks.and(&open);
+        its.iter().for_each(|rank| open.remove(rank));
+        match enders.iter_mut().find(|ender| ender.by == *by && ender.signal == signal) {
+            Some(ender) => ender.ranks.add(&its),
+            None if its.is_empty() => {}
+            None => {
+                enders.push(Ender { ranks: its, by: by.clone(), signal, tool: journal.tool(by).cloned() })
             }
         }
-        let several = enders.iter().any(|ender| ender.by != enders[0].by);
-        if several { enders } else { Vec::new() }
     }
+    let several = enders.iter().any(|ender| ender.by != enders[0].by);
+    if several { enders } else { Vec::new() }
+}
 
-    /// The reason recorded while the job ran; otherwise the one that its processes' ends show.
-    fn outcome(&self, procs: &[ProcEnd]) -> JobVerdict {
-        let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
-        let killer = self.killer().filter(|_| procs.iter().any(|end| end.killed_by_us));
-        // The order to kill may have come after all processes had ended by themselves.
-        let has_come_late = |verdict: &&JobVerdict| matches!(verdict, JobVerdict::Killed { signal, .. } if !procs.iter().any(|end| end.ended_by(*signal)));
-        match (self.verdict().filter(|verdict| !has_come_late(verdict)), first_failure, killer) {
-            (Some(verdict), ..) => verdict.clone(),
-            (None, Some(first), _) => self.failure(first),
-            (None, None, Some((by, signal))) => JobVerdict::Killed { by: by.clone(), signal },
-            (None, None, None) => JobVerdict::Success,
-        }
+/// The reason recorded while the job ran; otherwise the one that its processes' ends show.
+fn outcome(journal: &Journal, procs: &[ProcEnd]) -> JobVerdict {
+    let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
+    let killer = journal.killer().filter(|_| procs.iter().any(|end| end.killed_by_us));
+    // The order to kill may have come after all processes had ended by themselves.
+    let has_come_late = |verdict: &&JobVerdict| matches!(verdict, JobVerdict::Killed { signal, .. } if !procs.iter().any(|end| end.ended_by(*signal)));
+    match (journal.verdict().filter(|verdict| !has_come_late(verdict)), first_failure, killer) {
+        (Some(verdict), ..) => verdict.clone(),
+        (None, Some(first), _) => failure_of(journal, first),
+        (None, None, Some((by, signal))) => JobVerdict::Killed { by: by.clone(), signal },
+        (None, None, None) => JobVerdict::Success,
     }
 }

@@ -1,11 +1,18 @@
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use phalanx_spec::{IofChannel, Rank, Status};
 
+use super::history::MOST_ENTRIES;
 use super::*;
 use crate::id::NodeId;
-use crate::job::Phases;
-use crate::msg::{EndGroup, ExitStatus, FailurePolicy, Places, Reached, SpawnStep, StdinTarget, ToldEnds};
+use crate::job::{JobVerdict, Phases};
+use crate::msg::{
+    EndGroup, Ends, ExitStatus, FailurePolicy, Places, ProcEnd, Reached, SpawnFailure, SpawnStep,
+    StdinTarget, ToldEnds,
+};
+use crate::ranges::Ranges;
 
 fn desc(name: &str, size: u32) -> Arc<JobDesc> {
     Arc::new(JobDesc {
@@ -114,7 +121,7 @@ fn repeated_failures_and_restarts_are_separate_entries() {
     let four = [at(1), at(2), at(3), at(4)];
     assert_eq!(times(|what| matches!(what, What::Failed { .. })), four);
     assert_eq!(times(|what| matches!(what, What::Restarted { .. })), four);
-    let report = journal.end(at(9), |_| String::new());
+    let report = end_of(&journal, at(9), |_| String::new());
     assert_eq!(report.restarts, [(1, 4)]);
 }
 
@@ -168,7 +175,7 @@ fn repeated_entries_are_bounded_and_the_end_is_not() {
     }
     journals.append(&mut journal, at(2), What::Ending(JobVerdict::Success));
     assert_eq!(journal.entries().len(), MOST_ENTRIES + 1);
-    assert_eq!(journal.dropped, 3002 - MOST_ENTRIES as u64);
+    assert_eq!(journal.dropped(), 3002 - MOST_ENTRIES as u64);
     assert_eq!(journal.verdict(), Some(&JobVerdict::Success));
     let numbers: Vec<u64> = journal.entries().iter().map(|entry| entry.number).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.last() == Some(&3003));
@@ -224,7 +231,7 @@ fn phases_are_counted_from_the_submission() {
         exited: all(8),
     };
     journals.append(&mut journal, at(20), What::Exited(Box::new(ends)));
-    let report = journal.end(at(23), |_| "n".into());
+    let report = end_of(&journal, at(23), |_| "n".into());
     let expected = Phases {
         placed: Some(seconds(2)),
         started: Some(seconds(3)),
@@ -248,7 +255,7 @@ fn the_report_names_the_first_failure_and_lost_ranks() {
         vec![group(Ranges::single(0), 0, 1), group(Ranges::single(1), 4, 3), group(Ranges::single(2), 5, 2)];
     let ends = Ends { groups, ..Ends::default() };
     journals.append(&mut journal, at(6), What::Exited(Box::new(ends)));
-    let report = journal.end(at(7), |node| format!("n{}", node.0));
+    let report = end_of(&journal, at(7), |node| format!("n{}", node.0));
     assert_eq!(report.exit_code, 5);
     assert!(matches!(report.verdict, JobVerdict::Failed { first } if first.proc == proc(2)));
     let lost = report.procs.last().unwrap();
@@ -270,5 +277,5 @@ fn a_reason_found_later_replaces_the_first() {
         journals.append(&mut journal, at(at_second), What::Ending(JobVerdict::Cancelled { signal }));
     }
     assert_eq!(journal.verdict(), Some(&JobVerdict::Cancelled { signal: 9 }));
-    assert_eq!(journal.end(at(4), |_: NodeId| String::new()).exit_code, 127);
+    assert_eq!(end_of(&journal, at(4), |_: NodeId| String::new()).exit_code, 127);
 }

@@ -1,4 +1,4 @@
-//! What is read from a journal: the progress of the job, why it ends, its processes.
+//! The history of one job: how it is recorded, and what is read from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,31 +6,115 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_spec::{Rank, Status};
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{ProcId, Text};
 
-use super::{Entry, Journal, What};
-use crate::job::{JobVerdict, Phases};
+use super::entry::{Entry, Moment};
+use super::what::What;
+use crate::job::{JobVerdict, Phases, ToolProcess};
 use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure, Stuck};
 use crate::ranges::Ranges;
 use crate::root::premises::Premises;
 
-impl What {
-    /// The jobs that may receive the event, if it is announced as one.
-    pub(in crate::root) fn concerned(&self) -> Option<&Arc<[Nspace]>> {
-        match self {
-            What::Began { concerned }
-            | What::Started { concerned, .. }
-            | What::Failed { concerned, .. }
-            | What::Left { concerned, .. }
-            | What::Lost { concerned, .. }
-            | What::Restarted { concerned, .. }
-            | What::Ended { concerned, .. } => Some(concerned),
-            _ => None,
-        }
-    }
+/// The history of one job.
+#[derive(Debug)]
+pub(in crate::root) struct Journal {
+    desc: Arc<JobDesc>,
+    /// The tool that runs it.
+    run_by: Option<ProcId>,
+    entries: Vec<Entry>,
+    /// Entries dropped for lack of room.
+    dropped: u64,
+    /// The number of [`Moment`]s that all entries have besides their first ones.
+    moments: usize,
+    /// The processes of tools that have done something to it. A tool may be gone when the job ends.
+    tools: BTreeMap<ProcId, ToolProcess>,
 }
 
 impl Journal {
+    pub(super) fn new(desc: Arc<JobDesc>, run_by: Option<ProcId>) -> Journal {
+        let entries = Vec::with_capacity(FEW);
+        Journal { desc, run_by, entries, dropped: 0, moments: 0, tools: BTreeMap::new() }
+    }
+
+    /// Appends an event. Returns its number, which is that of an equal event at the same time if it was merged with one.
+    pub(super) fn append(&mut self, number: u64, now: Time, what: What) -> u64 {
+        if let Some(number) = self.join(number, now, &what) {
+            return number;
+        }
+        if let Some(what) = self.news(what) {
+            self.entries.push(Entry { number, at: now, what, later: Vec::new() });
+        }
+        number
+    }
+
+    /// Adds the event to an entry with the same event of other ranks, if nothing of another kind has happened since. Returns
+    /// the number.
+    fn join(&mut self, number: u64, now: Time, what: &What) -> Option<u64> {
+        let ranks = what.ranks().filter(|_| what.may_be_joined())?;
+        let has_room = self.moments < MOST_MOMENTS;
+        // Ends of processes of different kinds may come interleaved.
+        let is_open = |entry: &&mut Entry| {
+            entry.what.is_akin(what) && entry.what.ranks().is_some_and(|known| !known.intersects(ranks))
+        };
+        let mut open = self.entries.iter_mut().rev().take_while(is_open);
+        let same = open.find(|entry| entry.what.is_same(what))?;
+        let before = same.later.len();
+        let number = same.join(Moment { number, at: now, ranks: ranks.clone() }, has_room);
+        self.moments += same.later.len() - before;
+        Some(number)
+    }
+
+    /// Returns what is to become an entry; drops repetitions and what exceeds the bound.
+    fn news(&mut self, what: What) -> Option<What> {
+        match &what {
+            What::Connected { count: now, .. } => {
+                let counts = self.entries.iter().filter_map(|entry| match entry.what {
+                    What::Connected { count, .. } => Some(count),
+                    _ => None,
+                });
+                match counts.max().unwrap_or(0) {
+                    0 if *now > 0 => {}
+                    before if before < *now && *now == self.desc.size => {}
+                    _ => return None,
+                }
+            }
+            What::LoadedMpi { .. } if self.mpi().is_some() => return None,
+            _ => {}
+        }
+        if what.may_repeat() && self.entries.len() >= MOST_ENTRIES {
+            self.dropped += 1;
+            return None;
+        }
+        Some(what)
+    }
+
+    /// The approximate size in bytes.
+    pub(in crate::root) fn weight(&self) -> usize {
+        let later = |one: &Moment| size_of_val(one) + one.ranks.spans().count() * size_of::<(u32, u32)>();
+        let weight = |entry: &Entry| {
+            size_of::<Entry>() + entry.what.weight() + entry.later.iter().map(later).sum::<usize>()
+        };
+        let entries: usize = self.entries.iter().map(weight).sum();
+        let texts = |texts: &[Text]| texts.iter().map(|text| text.as_bytes().len() + PER_TEXT).sum::<usize>();
+        let apps: usize = self.desc.apps.iter().map(|app| texts(&app.argv) + texts(&app.env)).sum();
+        let tool = |(_, process): (_, &ToolProcess)| {
+            size_of::<(ProcId, ToolProcess)>() + process.command.as_ref().map_or(0, String::len)
+        };
+        let tools: usize = self.tools.iter().map(tool).sum();
+        entries + apps + texts(&self.desc.env) + self.desc.places.weight() + tools
+    }
+
+    /// This tool does something to the job. Of many, the first are known.
+    pub(in crate::root) fn note_tool(&mut self, tool: &ProcId, process: &ToolProcess) {
+        if self.tools.len() < MOST_TOOLS {
+            self.tools.entry(tool.clone()).or_insert_with(|| process.clone());
+        }
+    }
+
+    pub(in crate::root) fn tool(&self, tool: &ProcId) -> Option<&ToolProcess> {
+        self.tools.get(tool)
+    }
+
     pub(in crate::root) fn desc(&self) -> &Arc<JobDesc> {
         &self.desc
     }
@@ -299,3 +383,14 @@ impl Journal {
         self.entries.iter().find_map(|entry| read(&entry.what))
     }
 }
+
+/// The number of entries of an ordinary job.
+const FEW: usize = 6;
+/// The most entries of one job. Events that can happen only once are entered even beyond it.
+pub(super) const MOST_ENTRIES: usize = 1024;
+/// Tools whose processes are known, of one job.
+const MOST_TOOLS: usize = 64;
+/// Later moments of all entries of one job; what happens then has the time of what was before.
+const MOST_MOMENTS: usize = 1 << 16;
+/// The overhead of a text besides its bytes.
+const PER_TEXT: usize = size_of::<Text>();
