@@ -34,7 +34,12 @@ const LAYERED: &[Layered] = &[
         whole: &["Server", "Tables"],
         not_yet: &[],
     },
-    Layered { folder: "run/dvm/src/local", top: &["mod"], whole: &["Local"], not_yet: LOCAL_NOT_YET },
+    Layered {
+        folder: "run/dvm/src/local",
+        top: &["mod"],
+        whole: &["Local", "Tables"],
+        not_yet: LOCAL_NOT_YET,
+    },
     Layered { folder: "run/dvm/src/root", top: &["mod"], whole: &["Root"], not_yet: ROOT_NOT_YET },
 ];
 

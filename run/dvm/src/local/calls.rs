@@ -1,15 +1,12 @@
-//! Unanswered requests: to our PMIx server, and to the root on behalf of clients of that server.
+//! The calls to our PMIx server that it has not returned.
 
 use std::collections::BTreeMap;
 
-use phalanx_core::server::ServerCall;
-use phalanx_core::{CallId, HostCall, HostOp, HostReply};
-use phalanx_spec::Status;
+use phalanx_core::CallId;
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
-use crate::local::turn::{Cx, FromLocal};
-use crate::msg::{Survey, TapName, Up};
+use crate::msg::{Survey, TapName};
 
 /// The calls that our server has not returned.
 #[derive(Debug, Default)]
@@ -39,11 +36,11 @@ pub(super) enum Call {
 }
 
 impl Calls {
-    pub(super) fn make(&mut self, cx: &mut Cx<'_>, call: ServerCall, purpose: Call) {
+    pub(super) fn open(&mut self, purpose: Call) -> CallId {
         self.last += 1;
         let id = CallId(self.last);
         self.open.insert(id, purpose);
-        cx.out.push_back(FromLocal::Call { id, call });
+        id
     }
 
     pub(super) fn take(&mut self, id: CallId) -> Option<Call> {
@@ -59,43 +56,4 @@ impl Calls {
             Call::Modex { .. } | Call::Explain(_) | Call::Told(_) => false,
         })
     }
-}
-
-/// Upcalls that wait for the root, and the processes that made them.
-#[derive(Debug, Default)]
-pub(super) struct Requests {
-    open: BTreeMap<u64, (HostCall, Option<ProcId>)>,
-    last: u64,
-}
-
-impl Requests {
-    /// Hands an upcall to the root, which answers it.
-    pub(super) fn hand_up(&mut self, cx: &mut Cx<'_>, call: HostCall, op: HostOp) {
-        self.last += 1;
-        let request = self.last;
-        self.open.insert(request, (call, op.asked_by().cloned()));
-        cx.post(Up::Host { request, op });
-    }
-
-    pub(super) fn answer(&mut self, cx: &mut Cx<'_>, request: u64, reply: &HostReply) {
-        if let Some((call, _)) = self.open.remove(&request) {
-            cx.reply(call, reply.clone());
-        }
-    }
-
-    /// The job is over: answers the upcalls of its processes. Later replies of the root are ignored.
-    pub(super) fn forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let of_job = |_: &u64, (_, by): &mut (HostCall, Option<ProcId>)| is_of(by.as_ref(), nspace);
-        for (_, (call, _)) in self.open.extract_if(.., of_job) {
-            cx.reply(call, HostReply::Done(Status::ERR_LOST_CONNECTION));
-        }
-    }
-
-    pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        self.open.values().any(|(_, by)| is_of(by.as_ref(), nspace))
-    }
-}
-
-fn is_of(proc: Option<&ProcId>, nspace: &Nspace) -> bool {
-    proc.is_some_and(|proc| proc.nspace == *nspace)
 }

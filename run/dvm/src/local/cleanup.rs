@@ -14,7 +14,7 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{ProcId, Text};
 
 use crate::effect::Effect;
-use crate::local::Local;
+use crate::local::Tables;
 use crate::local::turn::Cx;
 use crate::msg::{Cleanup, CleanupRequest, Members};
 use crate::ranges::Ranges;
@@ -136,7 +136,7 @@ impl Cleanup {
     }
 }
 
-impl Local {
+impl Tables {
     /// Enters a request for processes of this node; all of it, or nothing.
     pub(super) fn register_cleanup(
         &mut self,
@@ -144,7 +144,7 @@ impl Local {
         members: &[Members],
         request: &CleanupRequest,
     ) -> Status {
-        let most_bytes = self.config.limits.cleanup;
+        let most_bytes = cx.config.limits.cleanup;
         for Members { nspace, .. } in members {
             let checked = match self.jobs.get(nspace) {
                 Some(job) => job.cleanups.check(request, most_bytes),

@@ -13,7 +13,7 @@ use crate::environment::environment;
 use crate::local::procs::Phase;
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
-use crate::local::{Local, ToLocal};
+use crate::local::{Tables, ToLocal};
 use crate::msg::{ExitStatus, Members, OpId, Part, Results, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
@@ -64,7 +64,7 @@ impl Commands {
     }
 }
 
-impl Local {
+impl Tables {
     /// Takes a checkpoint of each target with the command of its job.
     pub(super) fn on_checkpoint_task(
         &mut self,
@@ -87,7 +87,7 @@ impl Local {
                     continue;
                 };
                 let life = job.lives.get(&rank.0);
-                let mut env = environment(desc, app, *rank, (&self.config.hostname, count), life, Vec::new());
+                let mut env = environment(desc, app, *rank, (&cx.config.hostname, count), life, Vec::new());
                 env.push(format!("PHALANX_PID={pid}").into());
                 env.push(Text::from_bytes(&[b"PHALANX_CHECKPOINT=", name.as_bytes()].concat()));
                 lines.push((of, Line { shell: shell.clone(), env, cwd: app.cwd.clone(), limit }));
@@ -112,14 +112,14 @@ impl Local {
     ) {
         let results = Results::default();
         let mut batch = Batch { task: task.clone(), open: 0, results };
-        let Some(shell) = self.config.rules.provision.clone() else {
+        let Some(shell) = cx.config.rules.provision.clone() else {
             batch.results.set(&Ranges::single(0), Status::ERR_NOT_SUPPORTED);
             self.commands.batches.push(batch);
             return self.try_batch(cx, task);
         };
         batch.open = 1;
         self.commands.batches.push(batch);
-        let mut env = self.config.env.clone();
+        let mut env = cx.config.env.clone();
         env.push(Text::from_bytes(&[b"PHALANX_PROVISION_NODES=", nodes.as_bytes()].concat()));
         if let Some(image) = image {
             env.push(Text::from_bytes(&[b"PHALANX_PROVISION_IMAGE=", image.as_bytes()].concat()));
@@ -129,7 +129,7 @@ impl Local {
 
     fn run(&mut self, cx: &mut Cx<'_>, task: &TaskId, of: Option<ProcId>, line: Line) {
         self.commands.last += 1;
-        let name = format!("{}-command-{}-{}", self.config.dvm, self.me.0, self.commands.last);
+        let name = format!("{}-command-{}-{}", cx.config.dvm, cx.config.id.0, self.commands.last);
         let Ok(nspace) = Nspace::new(&name) else { return };
         let proc = ProcId::new(&nspace, Rank(0));
         let command = Command {
@@ -141,7 +141,7 @@ impl Local {
             is_late: false,
         };
         self.commands.running.insert(proc.clone(), command);
-        self.timers.set(cx.now.after(line.limit), Timer::Command(proc.clone()));
+        cx.timers.set(cx.now.after(line.limit), Timer::Command(proc.clone()));
         cx.effect(Effect::Spawn(Box::new(ProcStart {
             proc: proc.clone(),
             argv: [Text::from("/bin/sh"), "-c".into(), line.shell].into(),
@@ -202,7 +202,7 @@ impl Local {
         one.ended = Some(how);
         one.open = open;
         // What it has left in the background may hold its output open.
-        self.timers.set(cx.now.after(LAST_WORDS), Timer::Command(proc.clone()));
+        cx.timers.set(cx.now.after(LAST_WORDS), Timer::Command(proc.clone()));
         self.try_command(cx, proc);
     }
 
@@ -225,7 +225,7 @@ impl Local {
             return;
         }
         let Some(one) = self.commands.running.remove(proc) else { return };
-        self.timers.cancel(|timer| *timer == Timer::Command(proc.clone()));
+        cx.timers.cancel(|timer| *timer == Timer::Command(proc.clone()));
         cx.effect(Effect::Forget { nspace: proc.nspace.clone(), scratch: Text::from("") });
         let (status, why) = one.outcome();
         if let Some(batch) = self.commands.batches.iter_mut().find(|batch| batch.task == one.task) {

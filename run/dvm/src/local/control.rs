@@ -10,7 +10,7 @@ use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::effect::Effect;
-use crate::local::Local;
+use crate::local::Tables;
 use crate::local::procs::{Killed, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
@@ -22,7 +22,7 @@ use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use phalanx_spec::Status;
 
-impl Local {
+impl Tables {
     /// `ranks`: `None` for all. `grace`: the time from the polite signal to the kill; the job's own by default. `pauser`: the
     /// reason for a pause.
     pub(super) fn act_on(
@@ -33,7 +33,7 @@ impl Local {
         action: Control,
         (grace, pauser): (Option<Duration>, &Pauser),
     ) {
-        let limits = self.config.limits.clone();
+        let limits = cx.config.limits.clone();
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let grace = grace.or(job.desc.kill_after).unwrap_or(limits.kill_grace);
         let alone = ranks.is_some() && !job.is_ending;
@@ -48,10 +48,10 @@ impl Local {
         let waits = job.procs.values().any(|proc| proc.killed.is_some() && proc.phase != Phase::Gone);
         match action {
             Control::Terminate { .. } if waits => {
-                self.timers.set(kill_at, Timer::Kill(nspace.clone()));
+                cx.timers.set(kill_at, Timer::Kill(nspace.clone()));
             }
             Control::Kill if waits => {
-                self.timers.set_once(cx.now.after(limits.reap_grace), Timer::Reap(nspace.clone()));
+                cx.timers.set_once(cx.now.after(limits.reap_grace), Timer::Reap(nspace.clone()));
             }
             _ => {}
         }
@@ -90,7 +90,7 @@ impl Local {
             hanging.map(|(rank, proc)| (ProcId::new(nspace, *rank), proc.phase, proc.pid)).collect();
         for (proc, phase, pid) in hanging {
             let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-            let text = format!("rank {}{pid} on {} survived SIGKILL", proc.rank, self.config.hostname);
+            let text = format!("rank {}{pid} on {} survived SIGKILL", proc.rank, cx.config.hostname);
             cx.post(Up::Note { about: Some(proc.clone()), text });
             match phase {
                 Phase::Running => {
@@ -102,7 +102,7 @@ impl Local {
     }
 }
 
-impl Local {
+impl Tables {
     /// A job control request by a process of ours. Only cleanup paths for processes of this node can be registered without the
     /// root.
     pub(super) fn on_job_control(&mut self, cx: &mut Cx<'_>, call: HostCall, asked: Asked<JobControl>) {

@@ -11,13 +11,12 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
-use crate::local::Local;
-use crate::local::calls::{Call, Calls};
+use crate::local::Tables;
+use crate::local::calls::Call;
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{NodeTable, Side};
 use crate::ranges::Ranges;
-use crate::timers::Timers;
 
 #[derive(Debug, Default)]
 pub(super) struct Modexes {
@@ -38,7 +37,7 @@ struct Asked {
     until: Option<Time>,
 }
 
-impl Local {
+impl Tables {
     pub(super) fn on_direct_modex(&mut self, cx: &mut Cx<'_>, call: HostCall, proc: ProcId, info: &[Info]) {
         // The request may be for the job's own data, or for a job that our server does not know yet.
         self.introduce(cx, &proc.nspace);
@@ -47,8 +46,7 @@ impl Local {
         }
         match self.keeper_of(&proc) {
             Ok(to) => {
-                let retry = self.config.limits.retry;
-                self.modexes.ask(cx, &mut self.timers, retry, (call, proc, to), info);
+                self.modexes.ask(cx, (call, proc, to), info);
             }
             Err(status) => cx.reply(call, HostReply::Modex(Err(status))),
         }
@@ -69,7 +67,7 @@ impl Local {
             Side::Modex { id, proc, key } => {
                 let job = self.jobs.get(&proc.nspace);
                 match job.is_some_and(|job| job.procs.contains_key(&proc.rank)) {
-                    true => self.modexes.look(cx, &mut self.calls, (from, id), proc, key),
+                    true => self.modexes.look(cx, (from, id), proc, key),
                     false => cx.send(from, Side::ModexIs { id, result: Err(Status::ERR_NOT_FOUND) }),
                 }
             }
@@ -80,14 +78,7 @@ impl Local {
 
 impl Modexes {
     /// Asks the daemon `to` for what a process has put.
-    fn ask(
-        &mut self,
-        cx: &mut Cx<'_>,
-        timers: &mut Timers<Timer>,
-        retry: Duration,
-        (call, proc, to): (HostCall, ProcId, NodeId),
-        info: &[Info],
-    ) {
+    fn ask(&mut self, cx: &mut Cx<'_>, (call, proc, to): (HostCall, ProcId, NodeId), info: &[Info]) {
         let timeout =
             info.find(keys::TIMEOUT).and_then(|value| value.as_u64()).filter(|seconds| *seconds > 0);
         let until = timeout.map(|seconds| cx.now.after(Duration::from_secs(seconds)));
@@ -96,22 +87,22 @@ impl Modexes {
         let id = self.last;
         let (asked_for, since) = (key.clone(), cx.now);
         self.asked.insert(id, Asked { call, proc: proc.clone(), key: asked_for, to, since, until });
-        timers.set_once(cx.now.after(retry), Timer::Retry);
+        cx.timers.set_once(cx.now.after(cx.config.limits.retry), Timer::Retry);
         if let Some(until) = until {
-            timers.set(until, Timer::Retry);
+            cx.timers.set(until, Timer::Retry);
         }
         cx.send(to, Side::Modex { id, proc, key });
     }
 
     /// Repeats unanswered requests, and gives up those with a time limit that has passed.
-    pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>, timers: &mut Timers<Timer>, retry: Duration) {
+    pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now;
         let is_over = |_: &u64, asked: &mut Asked| asked.until.is_some_and(|until| until <= now);
         for (_, asked) in self.asked.extract_if(.., is_over) {
             cx.reply(asked.call, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
         }
         if !self.asked.is_empty() {
-            timers.set_once(cx.now.after(retry), Timer::Retry);
+            cx.timers.set_once(cx.now.after(cx.config.limits.retry), Timer::Retry);
         }
         for (id, Asked { to, proc, key, .. }) in &self.asked {
             cx.send(*to, Side::Modex { id: *id, proc: proc.clone(), key: key.clone() });
@@ -132,16 +123,9 @@ impl Modexes {
     }
 
     /// Another daemon asks for the values of a process of ours.
-    fn look(
-        &mut self,
-        cx: &mut Cx<'_>,
-        calls: &mut Calls,
-        (asker, id): (NodeId, u64),
-        proc: ProcId,
-        key: Option<Key>,
-    ) {
+    fn look(&mut self, cx: &mut Cx<'_>, (asker, id): (NodeId, u64), proc: ProcId, key: Option<Key>) {
         if self.answering.insert((asker, id), proc.clone()).is_none() {
-            calls.make(cx, ServerCall::DirectModex { proc, key }, Call::Modex { asker, id });
+            cx.call(ServerCall::DirectModex { proc, key }, Call::Modex { asker, id });
         }
     }
 
@@ -158,16 +142,10 @@ impl Modexes {
     }
 
     /// A daemon is lost.
-    pub(super) fn without(
-        &mut self,
-        cx: &mut Cx<'_>,
-        timers: &mut Timers<Timer>,
-        retry: Duration,
-        lost: NodeId,
-    ) {
+    pub(super) fn without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
         self.give_up(cx, |asked| asked.to == lost);
         if !self.asked.is_empty() {
-            self.ask_again(cx, timers, retry);
+            self.ask_again(cx);
         }
     }
 

@@ -15,9 +15,9 @@ use phalanx_core::{HostCall, HostReply, ServerCall};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
-use crate::local::Local;
+use crate::local::Tables;
 use crate::local::calls::Call;
-use crate::local::procs::Proc;
+use crate::local::procs::{LocalJob, Proc};
 use crate::local::timer::Timer;
 use crate::local::turn::{Cx, ENOUGH};
 use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, Up, each};
@@ -44,7 +44,7 @@ struct Count {
     failed: BTreeMap<u64, Status>,
 }
 
-impl Local {
+impl Tables {
     /// Our clients' part of a fence.
     pub(super) fn on_fence(
         &mut self,
@@ -97,7 +97,7 @@ impl Local {
         if was_expected {
             self.rounds.told.insert(op.clone());
         } else {
-            self.timers.set_once(cx.now.after(PATIENCE), Timer::Waits);
+            cx.timers.set_once(cx.now.after(PATIENCE), Timer::Waits);
         }
         match part {
             // Members that wait elsewhere learn of it without waiting for the other parts.
@@ -139,7 +139,7 @@ impl Local {
             Kind::GroupDestruct => CollectiveKind::GroupDestruct,
         };
         let fails = ServerCall::FailCollective { kind, id, procs, status };
-        self.calls.make(cx, fails, Call::Told("the failure of a collective"));
+        cx.call(fails, Call::Told("the failure of a collective"));
     }
 
     fn policy(&self, kind: Kind, info: &[Info], members: &[Members]) -> Policy {
@@ -174,7 +174,8 @@ impl Local {
     pub(super) fn try_expected(&mut self, cx: &mut Cx<'_>) {
         let expected = std::mem::take(&mut self.rounds.expected);
         for op in expected {
-            let here: Vec<ProcId> = op.members.iter().flat_map(|members| self.hosted(members)).collect();
+            let here: Vec<ProcId> =
+                op.members.iter().flat_map(|members| hosted(cx, &self.jobs, members)).collect();
             let over = |is_over: fn(&Proc) -> bool| {
                 let proc = |of: &ProcId| self.jobs.get(&of.nspace)?.procs.get(&of.rank);
                 move |of: &ProcId| proc(of).is_none_or(is_over)
@@ -185,7 +186,7 @@ impl Local {
                     let text = format!(
                         "rank {} (on {}) ended without taking part in a {} that others were waiting in: it fails",
                         absent.rank,
-                        self.config.hostname,
+                        cx.config.hostname,
                         OpId::Collective(op.clone()).name(),
                     );
                     cx.post(Up::Note { about: Some(absent.clone()), text });
@@ -204,51 +205,6 @@ impl Local {
         }
     }
 
-    /// The members that are processes of this node.
-    fn hosted(&self, members: &Members) -> impl Iterator<Item = ProcId> {
-        let job = self.jobs.get(&members.nspace);
-        let here = job.map(|job| job.desc.ranks_on(self.me).and(&members.ranks)).unwrap_or_default();
-        each(&[Members { nspace: members.nspace.clone(), ranks: here }]).collect::<Vec<_>>().into_iter()
-    }
-
-    /// The daemons that contribute to an operation. `None`: it concerns a forgotten job, or processes that have failed.
-    pub(crate) fn daemons_of(&self, op: &OpId) -> Option<Ranges> {
-        match op {
-            OpId::Started(nspace) | OpId::Ended(nspace) => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
-            OpId::Task(task) => Some(task.daemons.clone()),
-            // A part that arrives after its jobs were forgotten is a repeat, and no other daemon sends one.
-            OpId::Collective(Collective { policy: Policy::Shrinks { daemons }, members, .. }) => {
-                members.iter().any(|of| self.jobs.contains_key(&of.nspace)).then(|| daemons.clone())
-            }
-            OpId::Collective(collective) => {
-                let mut nodes = Ranges::new();
-                for members in collective.members.iter() {
-                    let job =
-                        self.jobs.get(&members.nspace).filter(|job| !job.dead.intersects(&members.ranks))?;
-                    nodes.add(&job.desc.nodes_of(&members.ranks));
-                }
-                Some(nodes)
-            }
-        }
-    }
-
-    /// The members of an operation on `nodes`; no more than a person reads.
-    pub(crate) fn members_on(&self, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
-        let on = |nspace: &Nspace, ranks: Option<&Ranges>| -> Vec<ProcId> {
-            let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
-            let here = |rank: &u32| nodes.contains(job.desc.places.node.get(*rank));
-            let all = ranks.cloned().unwrap_or_else(|| job.desc.ranks());
-            all.iter().filter(here).take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
-        };
-        match op {
-            OpId::Started(nspace) | OpId::Ended(nspace) => on(nspace, None),
-            OpId::Task(_) => Vec::new(),
-            OpId::Collective(c) => {
-                c.members.iter().flat_map(|m| on(&m.nspace, Some(&m.ranks))).take(ENOUGH).collect()
-            }
-        }
-    }
-
     /// The operation has ended.
     pub(super) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
         let OpId::Collective(collective) = op else { return };
@@ -256,7 +212,7 @@ impl Local {
         self.rounds.told.remove(collective);
         self.rounds.expected.remove(collective);
         if let Err(status) = outcome
-            && collective.members.iter().any(|members| self.hosted(members).next().is_some())
+            && collective.members.iter().any(|members| !hosted(cx, &self.jobs, members).is_empty())
         {
             self.rounds.set_failed(collective, *status);
             let series = Collective { round: 0, ..collective.clone() };
@@ -273,6 +229,50 @@ impl Local {
                 Ok(Agreed::Group(formed)) => HostReply::Group(Ok(formed.clone())),
             };
             cx.reply(call, reply);
+        }
+    }
+}
+
+/// The members that are processes of this node.
+fn hosted(cx: &Cx<'_>, jobs: &BTreeMap<Nspace, LocalJob>, members: &Members) -> Vec<ProcId> {
+    let job = jobs.get(&members.nspace);
+    let here = job.map(|job| job.desc.ranks_on(cx.config.id).and(&members.ranks)).unwrap_or_default();
+    each(&[Members { nspace: members.nspace.clone(), ranks: here }]).collect()
+}
+
+/// The daemons that contribute to an operation. `None`: it concerns a forgotten job, or processes that have failed.
+pub(super) fn daemons_of(jobs: &BTreeMap<Nspace, LocalJob>, op: &OpId) -> Option<Ranges> {
+    match op {
+        OpId::Started(nspace) | OpId::Ended(nspace) => Some(jobs.get(nspace)?.desc.nodes.clone()),
+        OpId::Task(task) => Some(task.daemons.clone()),
+        // A part that arrives after its jobs were forgotten is a repeat, and no other daemon sends one.
+        OpId::Collective(Collective { policy: Policy::Shrinks { daemons }, members, .. }) => {
+            members.iter().any(|of| jobs.contains_key(&of.nspace)).then(|| daemons.clone())
+        }
+        OpId::Collective(collective) => {
+            let mut nodes = Ranges::new();
+            for members in collective.members.iter() {
+                let job = jobs.get(&members.nspace).filter(|job| !job.dead.intersects(&members.ranks))?;
+                nodes.add(&job.desc.nodes_of(&members.ranks));
+            }
+            Some(nodes)
+        }
+    }
+}
+
+/// The members of an operation on `nodes`; no more than a person reads.
+pub(super) fn members_on(jobs: &BTreeMap<Nspace, LocalJob>, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
+    let on = |nspace: &Nspace, ranks: Option<&Ranges>| -> Vec<ProcId> {
+        let Some(job) = jobs.get(nspace) else { return Vec::new() };
+        let here = |rank: &u32| nodes.contains(job.desc.places.node.get(*rank));
+        let all = ranks.cloned().unwrap_or_else(|| job.desc.ranks());
+        all.iter().filter(here).take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
+    };
+    match op {
+        OpId::Started(nspace) | OpId::Ended(nspace) => on(nspace, None),
+        OpId::Task(_) => Vec::new(),
+        OpId::Collective(c) => {
+            c.members.iter().flat_map(|m| on(&m.nspace, Some(&m.ranks))).take(ENOUGH).collect()
         }
     }
 }

@@ -9,12 +9,12 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::HostRequest;
 use phalanx_wire::{Info, InfoList, ProcId};
 
-use crate::local::Local;
+use crate::local::Tables;
 use crate::local::procs::Pmix;
 use crate::local::turn::Cx;
 use crate::msg::{GroupPart, Kind, Part, Up, procs as procs_in};
 
-impl Local {
+impl Tables {
     pub(super) fn on_upcall(&mut self, cx: &mut Cx<'_>, call: HostCall, op: HostOp) {
         let done = |cx: &mut Cx<'_>, call| cx.reply(call, HostReply::Done(Status::SUCCESS));
         match op {

@@ -17,19 +17,18 @@ use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{JobDesc, MpiLibrary, Up};
-use crate::timers::Timers;
 
 /// A job begins with processes here. A job of one rank may run without PMIx.
-pub(super) fn begin(cx: &mut Cx<'_>, timers: &mut Timers<Timer>, desc: &JobDesc) {
+pub(super) fn begin(cx: &mut Cx<'_>, desc: &JobDesc) {
     if desc.size > 1 {
-        timers.set(cx.now.after(FIRST), Timer::Inspect(desc.nspace.clone()));
+        cx.timers.set(cx.now.after(FIRST), Timer::Inspect(desc.nspace.clone()));
     }
 }
 
-pub(super) fn on_due(cx: &mut Cx<'_>, timers: &mut Timers<Timer>, job: &mut LocalJob) {
+pub(super) fn on_due(cx: &mut Cx<'_>, job: &mut LocalJob) {
     let age = cx.now.since(job.since);
     if look(cx, job) && age < LAST {
-        timers.set(cx.now.after((age / 4).max(FIRST / 4)), Timer::Inspect(job.desc.nspace.clone()));
+        cx.timers.set(cx.now.after((age / 4).max(FIRST / 4)), Timer::Inspect(job.desc.nspace.clone()));
     }
 }
 

@@ -13,35 +13,36 @@ use phalanx_wire::{Nspace, ProcId, Text};
 use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
 use crate::local::calls::Call;
+use crate::local::iof::stream_window;
 use crate::local::procs::{LocalJob, Phase};
 use crate::local::turn::Cx;
-use crate::local::{Local, inspect};
+use crate::local::{Tables, inspect};
 use crate::msg::{JobDesc, SpawnFailure, SpawnStep, StdinTarget, Up};
 
-impl Local {
+impl Tables {
     pub(super) fn on_start(&mut self, cx: &mut Cx<'_>, desc: &Arc<JobDesc>) {
-        let ranks = desc.ranks_on(self.me);
+        let ranks = desc.ranks_on(cx.config.id);
         self.jobs.insert(desc.nspace.clone(), LocalJob::new(desc.clone(), cx.now, &ranks));
         if ranks.is_empty() {
             return;
         }
         self.introduce(cx, &desc.nspace);
-        let (uid, gid) = (self.config.uid, self.config.gid);
+        let (uid, gid) = (cx.config.uid, cx.config.gid);
         for rank in ranks.iter() {
             let proc = ProcId::new(&desc.nspace, Rank(rank));
             let register = ServerCall::RegisterClient { proc: proc.clone(), uid, gid };
-            self.calls.make(cx, register, Call::Told("registering a client"));
-            self.calls.make(cx, ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
+            cx.call(register, Call::Told("registering a client"));
+            cx.call(ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
         }
-        inspect::begin(cx, &mut self.timers, desc);
+        inspect::begin(cx, desc);
     }
 
     /// Registers a job with our server, unless it is registered.
     pub(super) fn introduce(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.registered) else { return };
         job.registered = true;
-        let info = job.desc.job_info(self.me, &self.config.scratch, &self.table, &job.lives);
-        self.calls.make(cx, ServerCall::RegisterNspace(Box::new(info)), Call::Register(nspace.clone()));
+        let info = job.desc.job_info(cx.config.id, &cx.config.scratch, &self.table, &job.lives);
+        cx.call(ServerCall::RegisterNspace(Box::new(info)), Call::Register(nspace.clone()));
     }
 
     pub(super) fn on_registered(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, status: Status) {
@@ -52,7 +53,7 @@ impl Local {
         let Some(rank) = job.procs.keys().next().copied() else { return };
         job.procs.values_mut().for_each(|proc| proc.never());
         job.start_failed = true;
-        let text = format!("registering job {nspace} with the server of {}: {status}", self.config.hostname);
+        let text = format!("registering job {nspace} with the server of {}: {status}", cx.config.hostname);
         cx.post(Up::Note { about: Some(ProcId::all(nspace)), text });
         let failure = SpawnFailure { step: SpawnStep::Fork, subject: nspace.to_string(), errno: 0 };
         cx.post(Up::StartFailed { proc: ProcId::new(nspace, rank), failure });
@@ -84,14 +85,7 @@ impl Local {
                 (Some(shell), Some(_)) => [Text::from("/bin/sh"), "-c".into(), shell.clone()].into(),
                 _ => app.argv.clone(),
             },
-            env: environment(
-                &desc,
-                app,
-                proc.rank,
-                (&self.config.hostname, procs),
-                life.as_ref(),
-                server_env,
-            ),
+            env: environment(&desc, app, proc.rank, (&cx.config.hostname, procs), life.as_ref(), server_env),
             cwd: app.cwd.clone(),
             cpus: cpuset.and_then(|list| CpuSet::from_list(list).ok()),
             // Input that its predecessor has not read is lost.
@@ -104,7 +98,7 @@ impl Local {
             asked_first: false,
             may_leave: false,
         };
-        let bytes = self.stream_window(procs);
+        let bytes = stream_window(&cx.config.limits, procs);
         cx.effect(Effect::Spawn(Box::new(start)));
         let diag = desc.diag.then_some(IofChannel::STDDIAG);
         for channel in [IofChannel::STDOUT, IofChannel::STDERR].into_iter().chain(diag) {
@@ -114,11 +108,11 @@ impl Local {
 
     /// The process is gone; releases everything that waits for it at our server.
     pub(super) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        self.calls.make(cx, ServerCall::DeregisterClient(proc.clone()), Call::Told("forgetting a client"));
+        cx.call(ServerCall::DeregisterClient(proc.clone()), Call::Told("forgetting a client"));
     }
 
     pub(super) fn deregister(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        self.calls.make(cx, ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));
+        cx.call(ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));
     }
 }
 

@@ -16,6 +16,7 @@ mod inspect;
 mod iof;
 mod launch;
 mod procs;
+mod requests;
 mod restart;
 mod stdin;
 mod survey;
@@ -27,35 +28,41 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use phalanx_core::server::ServerReturn;
-use phalanx_core::{CallId, HostCall, HostOp, Time, Waiting};
-use phalanx_spec::IofChannel;
+use phalanx_core::{CallId, Time, Waiting};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::config::NodeConfig;
 use crate::effect::Effect;
 use crate::id::NodeId;
-use crate::msg::{
-    Down, ExitStatus, Measured, MpiLibrary, NodeReport, NodeTable, OpId, OutputPiece, Side, SpawnFailure,
-    Survey, Task, Up,
-};
+use crate::msg::{Down, NodeReport, NodeTable, OpId, Survey, Task, Up};
+use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 use crate::timers::Timers;
 
-use calls::{Call, Calls, Requests};
+use calls::{Call, Calls};
 use commands::Commands;
 use dmodex::Modexes;
 use fence::Rounds;
 use iof::Delivering;
 use procs::LocalJob;
+use requests::Requests;
 use timer::Timer;
 use turn::Cx;
 
-pub(crate) use turn::FromLocal;
+pub(crate) use turn::{FromLocal, ToLocal};
 
 #[derive(Debug)]
 pub(crate) struct Local {
     config: NodeConfig,
-    me: NodeId,
+    timers: Timers<Timer>,
+    calls: Calls,
+    ended: VecDeque<ProcId>,
+    tables: Tables,
+}
+
+/// The tables of the verbs.
+#[derive(Debug, Default)]
+struct Tables {
     table: Arc<NodeTable>,
     lost: BTreeSet<NodeId>,
     jobs: BTreeMap<Nspace, LocalJob>,
@@ -63,103 +70,18 @@ pub(crate) struct Local {
     modexes: Modexes,
     /// Output for readers here, on its way through our server.
     delivering: Delivering,
-    timers: Timers<Timer>,
-    /// Ended processes to give up. Handled after everything that arrived before.
-    ended: VecDeque<ProcId>,
-    calls: Calls,
     requests: Requests,
     commands: Commands,
-}
-
-/// An event or a request.
-#[derive(Debug)]
-pub(crate) enum ToLocal {
-    /// A message from the root.
-    Down(Arc<Down>),
-    /// A message from another daemon.
-    Side {
-        from: NodeId,
-        side: Side,
-    },
-    /// The root has taken these pieces of output.
-    Taken(Vec<OutputPiece>),
-    /// The operation cannot complete.
-    GivenUp(Arc<OpId>),
-    /// The DVM goes on without this daemon.
-    Without(NodeId),
-    /// Everything that waits at this node, as requested by [`FromLocal::Explained`].
-    Waits {
-        survey: Survey,
-        waiting: Vec<Waiting>,
-    },
-    /// An upcall of our server.
-    Upcall {
-        call: HostCall,
-        op: HostOp,
-    },
-    /// The answer to a call to our server.
-    Returned {
-        id: CallId,
-        result: ServerReturn,
-    },
-    Spawned {
-        proc: ProcId,
-        pid: u32,
-    },
-    SpawnFailed {
-        proc: ProcId,
-        failure: SpawnFailure,
-    },
-    Exited {
-        proc: ProcId,
-        status: ExitStatus,
-    },
-    Output {
-        proc: ProcId,
-        channel: IofChannel,
-        data: Arc<[u8]>,
-    },
-    OutputClosed {
-        proc: ProcId,
-        channel: IofChannel,
-    },
-    StdinTaken {
-        proc: ProcId,
-        bytes: usize,
-    },
-    StdinRefused {
-        proc: ProcId,
-    },
-    /// A process has loaded this MPI library.
-    Inspected {
-        proc: ProcId,
-        library: MpiLibrary,
-    },
-    Measured {
-        survey: Survey,
-        measured: Box<Measured>,
-    },
-    /// This daemon ends: what it has started must not outlive it.
-    Stop,
-    Tick,
 }
 
 impl Local {
     pub(crate) fn new(config: NodeConfig) -> Local {
         Local {
-            me: config.id,
             config,
-            table: Arc::default(),
-            lost: BTreeSet::new(),
-            jobs: BTreeMap::new(),
-            rounds: Rounds::default(),
-            modexes: Modexes::default(),
-            delivering: Delivering::default(),
             timers: Timers::default(),
-            ended: VecDeque::new(),
             calls: Calls::default(),
-            requests: Requests::default(),
-            commands: Commands::default(),
+            ended: VecDeque::new(),
+            tables: Tables::default(),
         }
     }
 
@@ -178,7 +100,36 @@ impl Local {
     }
 
     pub(crate) fn handle(&mut self, now: Time, input: ToLocal, out: &mut VecDeque<FromLocal>) {
-        let cx = &mut Cx { now, out };
+        let Local { config, timers, calls, ended, tables } = self;
+        tables.handle(&mut Cx { now, config, timers, calls, ended, out }, input);
+    }
+
+    /// Gives up one process, which was put off until everything else had arrived. `false`: there is none.
+    pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromLocal>) -> bool {
+        let Some(proc) = self.ended.pop_front() else { return false };
+        let Local { config, timers, calls, ended, tables } = self;
+        tables.give_up(&mut Cx { now, config, timers, calls, ended, out }, &proc);
+        true
+    }
+
+    /// What is waiting here. Our server explains its own waits.
+    pub(crate) fn explain(&self) -> Vec<Waiting> {
+        self.tables.modexes.explain(&self.tables.table)
+    }
+
+    /// The daemons that contribute to an operation. `None`: it concerns a forgotten job, or processes that have failed.
+    pub(crate) fn daemons_of(&self, op: &OpId) -> Option<Ranges> {
+        fence::daemons_of(&self.tables.jobs, op)
+    }
+
+    /// The members of an operation on `nodes`; no more than a person reads.
+    pub(crate) fn members_on(&self, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
+        fence::members_on(&self.tables.jobs, op, nodes)
+    }
+}
+
+impl Tables {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: ToLocal) {
         let Some(input) = self.not_of_commands(cx, input) else { return };
         match input {
             ToLocal::Down(body) => self.on_down(cx, &body),
@@ -187,9 +138,9 @@ impl Local {
             ToLocal::GivenUp(op) => self.fail_collective(cx, &op),
             ToLocal::Without(node) => {
                 self.lost.insert(node);
-                self.modexes.without(cx, &mut self.timers, self.config.limits.retry, node);
+                self.modexes.without(cx, node);
             }
-            ToLocal::Waits { survey, waiting } => survey::tell_waits(cx, self.me, survey, waiting),
+            ToLocal::Waits { survey, waiting } => survey::tell_waits(cx, survey, waiting),
             ToLocal::Upcall { call, op } => self.on_upcall(cx, call, op),
             ToLocal::Returned { id, result } => self.on_returned(cx, id, result),
             ToLocal::Spawned { proc, pid } => self.on_spawned(cx, &proc, pid),
@@ -204,23 +155,16 @@ impl Local {
                 job.into_iter().for_each(|job| inspect::found(cx, job, &proc, &library));
             }
             ToLocal::Measured { survey, measured } => {
-                survey::tell_measured(cx, self.me, &self.jobs, survey, *measured);
+                survey::tell_measured(cx, &self.jobs, survey, *measured);
             }
             ToLocal::Stop => self.stop(cx),
             ToLocal::Tick => {
                 // One at a time: the consequences of each timer come before the next timer.
-                if let Some(timer) = self.timers.pop_due(now) {
+                if let Some(timer) = cx.timers.pop_due(cx.now) {
                     self.on_timer(cx, timer);
                 }
             }
         }
-    }
-
-    /// Gives up one process, which was put off until everything else had arrived. `false`: there is none.
-    pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromLocal>) -> bool {
-        let Some(proc) = self.ended.pop_front() else { return false };
-        self.give_up(&mut Cx { now, out }, &proc);
-        true
     }
 
     fn on_down(&mut self, cx: &mut Cx<'_>, body: &Down) {
@@ -228,7 +172,7 @@ impl Local {
             Down::Done { op, outcome } => self.answer_collective(cx, op, outcome),
             Down::Table(table) => self.table = table.clone(),
             Down::SendTopology => {
-                let topology = &self.config.topology;
+                let topology = &cx.config.topology;
                 let (signature, encoded) = (topology.signature(), topology.encode());
                 cx.post(Up::Topology { signature, encoded });
             }
@@ -248,7 +192,7 @@ impl Local {
                 Task::Renew { targets } => self.on_renew_task(cx, id, targets),
                 Task::Survey(of) => {
                     let survey = Survey { task: id.clone(), of: of.clone() };
-                    survey::carry_out(cx, &mut self.calls, &self.jobs, survey);
+                    survey::carry_out(cx, &self.jobs, survey);
                 }
             },
             Down::Dead { nspace, ranks } => self.on_dead(nspace, ranks),
@@ -257,7 +201,7 @@ impl Local {
             Down::Expect(op) => self.on_expect(cx, op),
             Down::Forget { nspace } => self.on_forget(cx, nspace),
             Down::Reply { request, reply } => self.requests.answer(cx, *request, reply),
-            Down::Say { to, text } => tool::say(cx, &mut self.calls, &self.config.dvm, self.me, to, text),
+            Down::Say { to, text } => tool::say(cx, to, text),
             Down::Output(output) => self.give_output(cx, output),
             Down::Stdin { nspace, ranks, data } => {
                 self.jobs.get(nspace).into_iter().for_each(|job| stdin::give(cx, job, ranks, data));
@@ -266,10 +210,10 @@ impl Local {
                 self.jobs.get(nspace).into_iter().for_each(|job| stdin::end(cx, job, ranks));
             }
             // Its own server has notified the clients there.
-            Down::Event { except, .. } if *except == Some(self.me) => {}
-            Down::Event { event, .. } => event::pass_on(cx, &mut self.calls, event),
+            Down::Event { except, .. } if *except == Some(cx.config.id) => {}
+            Down::Event { event, .. } => event::pass_on(cx, event),
             Down::Announce { event, number, concerned, ago } => {
-                event::announce(cx, &mut self.calls, event, *number, (concerned.as_deref(), *ago));
+                event::announce(cx, event, *number, (concerned.as_deref(), *ago));
             }
             // The order to stop comes as [`ToLocal::Stop`].
             Down::Stop => {}
@@ -283,20 +227,20 @@ impl Local {
             Timer::Over(proc) => self.give_up(cx, &proc),
             Timer::Inspect(nspace) => {
                 let job = self.jobs.get_mut(&nspace);
-                job.into_iter().for_each(|job| inspect::on_due(cx, &mut self.timers, job));
+                job.into_iter().for_each(|job| inspect::on_due(cx, job));
             }
             Timer::Kill(nspace) => self.on_kill_due(cx, &nspace),
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
             Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
             Timer::Command(proc) => self.on_command_due(cx, &proc),
-            Timer::Retry => self.modexes.ask_again(cx, &mut self.timers, self.config.limits.retry),
+            Timer::Retry => self.modexes.ask_again(cx),
             Timer::Waits => self.on_patience_over(cx),
         }
     }
 
     fn on_returned(&mut self, cx: &mut Cx<'_>, id: CallId, result: ServerReturn) {
-        match (self.calls.take(id), result) {
+        match (cx.calls.take(id), result) {
             (Some(Call::Register(nspace)), ServerReturn::Done(status)) => {
                 self.on_registered(cx, &nspace, status);
             }
@@ -335,27 +279,22 @@ impl Local {
                 cx.effect(Effect::Signal { proc: ProcId::new(&nspace, *rank), signal: SIGKILL });
             }
             if !job.procs.is_empty() {
-                cx.effect(Effect::Forget { nspace, scratch: job.desc.directory(&self.config.scratch) });
+                cx.effect(Effect::Forget { nspace, scratch: job.desc.directory(&cx.config.scratch) });
             }
         }
         cx.effect(Effect::Stop);
     }
 
-    /// What is waiting here. Our server explains its own waits.
-    pub(crate) fn explain(&self) -> Vec<Waiting> {
-        self.modexes.explain(&self.table)
-    }
-
     /// The tables that still hold something of this job; none must once the job is over.
     ///
     /// Not counted: what is on its way to the root, which acknowledges it within a second.
-    fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
+    fn traces_of(&self, cx: &Cx<'_>, nspace: &Nspace) -> Vec<&'static str> {
         let tables = [
             ("jobs", self.jobs.contains_key(nspace)),
-            ("calls of the server", self.calls.know(nspace)),
+            ("calls of the server", cx.calls.know(nspace)),
             ("requests to the root", self.requests.know(nspace)),
             ("output given to the server", self.delivering.know(nspace)),
-            ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
+            ("timers", cx.timers.holds(|timer| timer.concerns(nspace))),
             ("commands", self.commands.know(nspace)),
             ("rounds of collectives", self.rounds.know(nspace)),
             ("values asked for", self.modexes.know(nspace)),

@@ -20,7 +20,7 @@ use crate::local::launch::reads_stdin;
 use crate::local::restart::{Held, Renewal};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
-use crate::local::{Local, inspect, stdin};
+use crate::local::{Tables, inspect, stdin};
 use crate::msg::{
     EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, Lives, OpId, Part, Pauser, ProcEnd, Reached,
     SpawnFailure, ToldEnds, Up,
@@ -231,7 +231,7 @@ impl Proc {
     }
 }
 
-impl Local {
+impl Tables {
     pub(super) fn proc_mut(&mut self, proc: &ProcId) -> Option<&mut Proc> {
         self.jobs.get_mut(&proc.nspace)?.procs.get_mut(&proc.rank)
     }
@@ -293,12 +293,12 @@ impl Local {
         let (failed, after) = (job.start_failed, job.started_after);
         let known = job.procs.iter().filter_map(|(rank, proc)| Some((*rank, proc.pid?))).collect();
         let call = ServerCall::Started { nspace: nspace.clone(), pids: known };
-        self.calls.make(cx, call, Call::Told("telling pids"));
+        cx.call(call, Call::Told("telling pids"));
         cx.join(OpId::Started(nspace.clone()), Part::Started { pids, failed, after });
     }
 
     pub(super) fn on_exited(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: ExitStatus) {
-        let settle_grace = self.config.limits.settle_grace;
+        let settle_grace = cx.config.limits.settle_grace;
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.is_alive()) else { return };
         entry.phase = Phase::Gone;
@@ -314,7 +314,7 @@ impl Local {
         let Some(entry) = self.proc_mut(proc) else { return };
         // Its last message may still be unread by its server; only then is it known whether it finalized.
         if entry.pmix == Pmix::Connected {
-            self.timers.set(cx.now.after(settle_grace), Timer::Settle(proc.nspace.clone()));
+            cx.timers.set(cx.now.after(settle_grace), Timer::Settle(proc.nspace.clone()));
         } else {
             self.settle(cx, proc);
         }
@@ -345,9 +345,9 @@ impl Local {
         if first && pmix == Pmix::Connected {
             let count = u32::from(!job.lives.contains_key(&proc.rank.0));
             job.connected.merge(Reached { count, after: cx.now.since(job.since) });
-            let scratch = job.desc.directory(&self.config.scratch);
+            let scratch = job.desc.directory(&cx.config.scratch);
             cx.effect(Effect::MakeScratch { path: Text::from(format!("{scratch}/{}", proc.rank.0)) });
-            self.timers.set_once(cx.now.after(COLLECT), Timer::Connected(proc.nspace.clone()));
+            cx.timers.set_once(cx.now.after(COLLECT), Timer::Connected(proc.nspace.clone()));
         }
         if matches!(pmix, Pmix::Finalized | Pmix::Lost) {
             self.settle(cx, proc);
@@ -364,7 +364,7 @@ impl Local {
         job.told_cut_off = true;
         let text = format!(
             "the connection of rank {} (on {}) to its PMIx server was closed: {why}",
-            proc.rank, self.config.hostname
+            proc.rank, cx.config.hostname
         );
         cx.post(Up::Note { about: Some(proc.clone()), text });
     }
@@ -377,7 +377,7 @@ impl Local {
 
     pub(super) fn settle_all(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace) else { return };
-        let overdue = |after: Duration| cx.now.since(job.since) >= after + self.config.limits.settle_grace;
+        let overdue = |after: Duration| cx.now.since(job.since) >= after + cx.config.limits.settle_grace;
         let gone = job.procs.iter().filter(|(_, proc)| proc.phase == Phase::Gone && overdue(proc.after));
         let gone: Vec<ProcId> = gone.map(|(rank, _)| ProcId::new(nspace, *rank)).collect();
         gone.iter().for_each(|proc| self.settle(cx, proc));
@@ -394,7 +394,7 @@ impl Local {
         entry.settled = true;
         let end = ProcEnd {
             proc: proc.clone(),
-            node: self.config.hostname.to_string(),
+            node: cx.config.hostname.to_string(),
             pid: entry.pid,
             status: entry.status,
             after: entry.after,
@@ -417,9 +417,9 @@ impl Local {
         }
         if ends_job {
             // The others are about to be ended. To notify those that wait for this one first helps nothing.
-            self.timers.set(cx.now.after(OVER_GRACE), Timer::Over(proc.clone()));
+            cx.timers.set(cx.now.after(OVER_GRACE), Timer::Over(proc.clone()));
         } else {
-            self.ended.push_back(proc.clone());
+            cx.ended.push_back(proc.clone());
         }
         self.clean_up_after(cx, proc);
         if is_kept {
@@ -431,11 +431,11 @@ impl Local {
     /// If no process is left here, sets the timers that close its streams, and contributes to the job's end as soon as
     /// possible.
     pub(super) fn try_exited(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let grace = self.config.limits.output_grace;
+        let grace = cx.config.limits.output_grace;
         let Some(job) = self.jobs.get(nspace) else { return };
         if job.is_empty() {
-            self.timers.set_once(cx.now.after(grace), Timer::Drain(nspace.clone()));
-            self.timers.set_once(cx.now.after(EXITED_AFTER), Timer::Exited(nspace.clone()));
+            cx.timers.set_once(cx.now.after(grace), Timer::Drain(nspace.clone()));
+            cx.timers.set_once(cx.now.after(EXITED_AFTER), Timer::Exited(nspace.clone()));
         }
         self.try_ended(cx, nspace);
     }
@@ -443,11 +443,11 @@ impl Local {
     /// Our server has lost a client. A dying process closes its connection before it can be reaped: it is given up once it is
     /// reaped, or after a while if it goes on living.
     pub(super) fn acknowledge_loss(&mut self, cx: &mut Cx<'_>, call: HostCall, proc: ProcId) {
-        let grace = self.config.limits.settle_grace;
+        let grace = cx.config.limits.settle_grace;
         match self.proc_mut(&proc).filter(|entry| !entry.settled) {
             Some(entry) => {
                 entry.losses.push(call);
-                self.timers.set(cx.now.after(grace), Timer::Over(proc));
+                cx.timers.set(cx.now.after(grace), Timer::Over(proc));
             }
             None => cx.reply(call, HostReply::Done(Status::SUCCESS)),
         }
@@ -494,13 +494,13 @@ impl Local {
     /// Closes streams that other processes hold open after ours have died, once nothing was written for a while. Streams that
     /// wait for their readers are spared: what the processes have written is still to be read.
     pub(super) fn on_drain_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let grace = self.config.limits.output_grace;
+        let grace = cx.config.limits.output_grace;
         let Some(job) = self.jobs.get(nspace) else { return };
         if !job.is_empty() {
             return;
         }
         if job.chunks > 0 || cx.now.since(job.wrote) < grace {
-            return self.timers.set_once(cx.now.after(grace), Timer::Drain(nspace.clone()));
+            return cx.timers.set_once(cx.now.after(grace), Timer::Drain(nspace.clone()));
         }
         let mut open = Vec::new();
         for (rank, proc) in &job.procs {
@@ -551,7 +551,7 @@ impl Local {
     pub(super) fn on_forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(mut job) = self.jobs.remove(nspace) else { return };
         self.end_commands_of(cx, nspace);
-        self.timers.cancel(|timer| timer.concerns(nspace));
+        cx.timers.cancel(|timer| timer.concerns(nspace));
         self.rounds.forget(nspace);
         self.try_expected(cx);
         self.modexes.forget(cx, nspace);
@@ -564,10 +564,10 @@ impl Local {
         if !job.procs.is_empty() {
             cx.effect(Effect::Forget {
                 nspace: nspace.clone(),
-                scratch: job.desc.directory(&self.config.scratch),
+                scratch: job.desc.directory(&cx.config.scratch),
             });
         }
-        debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
+        debug_assert!(self.traces_of(cx, nspace).is_empty(), "{nspace}: {:?}", self.traces_of(cx, nspace));
     }
 
     /// Ranks have failed while their job goes on.

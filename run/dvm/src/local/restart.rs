@@ -11,8 +11,8 @@ use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::effect::Effect;
-use crate::local::Local;
-use crate::local::calls::{Call, Calls};
+use crate::local::Tables;
+use crate::local::calls::Call;
 use crate::local::procs::{Killed, LocalJob, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
@@ -108,11 +108,11 @@ impl LocalJob {
     }
 }
 
-impl Local {
+impl Tables {
     /// Ends processes, and keeps their places.
     pub(super) fn on_clear_task(&mut self, cx: &mut Cx<'_>, task: &TaskId, targets: &Members) {
         let nspace = &targets.nspace;
-        let reap_at = cx.now.after(self.config.limits.reap_grace);
+        let reap_at = cx.now.after(cx.config.limits.reap_grace);
         let Some((job, mut renewal)) = self.renewal(task, targets, Step::Clear) else {
             return cx.join(OpId::Task(task.clone()), Part::Nothing);
         };
@@ -132,7 +132,7 @@ impl Local {
             }
         }
         job.renewals.push(renewal);
-        self.timers.set_once(reap_at, Timer::Reap(nspace.clone()));
+        cx.timers.set_once(reap_at, Timer::Reap(nspace.clone()));
         self.try_renewals(cx, nspace);
     }
 
@@ -154,17 +154,17 @@ impl Local {
             life.from = from.cloned();
         }
         if job.registered {
-            forget_values(cx, &mut self.calls, nspace, ranks);
-            let info = job.desc.job_info(self.me, &self.config.scratch, &self.table, &job.lives);
+            forget_values(cx, nspace, ranks);
+            let info = job.desc.job_info(cx.config.id, &cx.config.scratch, &self.table, &job.lives);
             let call = ServerCall::RegisterNspace(Box::new(info));
-            self.calls.make(cx, call, Call::Told("telling of restarted ranks"));
+            cx.call(call, Call::Told("telling of restarted ranks"));
         }
         self.modexes.ask_anew(cx, nspace, ranks);
     }
 
     pub(super) fn on_renew_task(&mut self, cx: &mut Cx<'_>, task: &TaskId, targets: &Members) {
         let nspace = &targets.nspace;
-        let (uid, gid) = (self.config.uid, self.config.gid);
+        let (uid, gid) = (cx.config.uid, cx.config.gid);
         let Some((job, mut renewal)) = self.renewal(task, targets, Step::Start) else {
             return cx.join(OpId::Task(task.clone()), Part::Nothing);
         };
@@ -186,16 +186,16 @@ impl Local {
         }
         job.renewals.push(renewal);
         if let Some(at) = kill_at {
-            self.timers.set(at, Timer::Kill(nspace.clone()));
+            cx.timers.set(at, Timer::Kill(nspace.clone()));
         }
         if is_killed {
-            self.timers.set_once(cx.now.after(self.config.limits.reap_grace), Timer::Reap(nspace.clone()));
+            cx.timers.set_once(cx.now.after(cx.config.limits.reap_grace), Timer::Reap(nspace.clone()));
         }
         for rank in kept.iter() {
             let proc = ProcId::new(nspace, Rank(rank));
             let register = ServerCall::RegisterClient { proc: proc.clone(), uid, gid };
-            self.calls.make(cx, register, Call::Told("registering a client again"));
-            self.calls.make(cx, ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
+            cx.call(register, Call::Told("registering a client again"));
+            cx.call(ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
         }
         self.answer_held(cx, nspace, &kept, Status::SUCCESS);
         self.try_renewals(cx, nspace);
@@ -244,14 +244,14 @@ impl Local {
         let done: Vec<Renewal> = job.renewals.extract_if(.., |renewal| renewal.open.is_empty()).collect();
         for proc in &cleared {
             // The server must forget it now, before its successor of the same name connects.
-            self.ended.retain(|ended| ended != proc);
-            self.timers.cancel(|timer| *timer == Timer::Over(proc.clone()));
+            cx.ended.retain(|ended| ended != proc);
+            cx.timers.cancel(|timer| *timer == Timer::Over(proc.clone()));
             self.give_up(cx, proc);
-            forget_values(cx, &mut self.calls, nspace, &Ranges::single(proc.rank.0));
+            forget_values(cx, nspace, &Ranges::single(proc.rank.0));
         }
         if !started.is_empty() {
             let call = ServerCall::Started { nspace: nspace.clone(), pids: started };
-            self.calls.make(cx, call, Call::Told("telling pids"));
+            cx.call(call, Call::Told("telling pids"));
         }
         for renewal in done {
             let (op, part) = renewal.part();
@@ -293,7 +293,7 @@ impl Local {
 }
 
 /// Makes the server forget the values that these ranks have put.
-fn forget_values(cx: &mut Cx<'_>, calls: &mut Calls, nspace: &Nspace, ranks: &Ranges) {
+fn forget_values(cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
     let call = ServerCall::ForgetValues { nspace: nspace.clone(), ranks: ranks.iter().map(Rank).collect() };
-    calls.make(cx, call, Call::Told("forgetting the values of restarted ranks"));
+    cx.call(call, Call::Told("forgetting the values of restarted ranks"));
 }

@@ -8,22 +8,16 @@ use phalanx_spec::ProcState;
 use phalanx_wire::Nspace;
 
 use crate::effect::Effect;
-use crate::id::NodeId;
-use crate::local::calls::{Call, Calls};
+use crate::local::calls::Call;
 use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
 use crate::local::turn::Cx;
 use crate::msg::{Found, FoundProc, Measured, OpId, Part, Stuck, Subject, Survey, Usage, Wait, ended_state};
 use crate::ranges::Ranges;
 
 /// Answers a query, or starts to collect the answer.
-pub(super) fn carry_out(
-    cx: &mut Cx<'_>,
-    calls: &mut Calls,
-    jobs: &BTreeMap<Nspace, LocalJob>,
-    survey: Survey,
-) {
+pub(super) fn carry_out(cx: &mut Cx<'_>, jobs: &BTreeMap<Nspace, LocalJob>, survey: Survey) {
     match &survey.of {
-        Subject::Waits | Subject::Stuck { .. } => calls.make(cx, ServerCall::Explain, Call::Explain(survey)),
+        Subject::Waits | Subject::Stuck { .. } => cx.call(ServerCall::Explain, Call::Explain(survey)),
         Subject::Nodes => cx.effect(Effect::Measure { survey, pids: Vec::new() }),
         Subject::Procs { nspace, usage: true } => {
             let procs = jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
@@ -41,11 +35,11 @@ pub(super) fn carry_out(
 /// The shell has measured what the processes, the daemon and its node use.
 pub(super) fn tell_measured(
     cx: &mut Cx<'_>,
-    me: NodeId,
     jobs: &BTreeMap<Nspace, LocalJob>,
     survey: Survey,
     measured: Measured,
 ) {
+    let me = cx.config.id;
     let Measured { daemon, node, procs } = measured;
     let found = Found {
         procs: match &survey.of {
@@ -60,11 +54,12 @@ pub(super) fn tell_measured(
 }
 
 /// Contributes everything that waits at this node.
-pub(super) fn tell_waits(cx: &mut Cx<'_>, node: NodeId, survey: Survey, waiting: Vec<Waiting>) {
+pub(super) fn tell_waits(cx: &mut Cx<'_>, survey: Survey, waiting: Vec<Waiting>) {
     if let Subject::Stuck { nspace } = &survey.of {
         let stuck = stuck(nspace, &waiting, cx.now);
         return tell(cx, survey, Found { stuck, ..Found::default() });
     }
+    let node = cx.config.id;
     let waits = waiting.into_iter().take(MOST_WAITS);
     let waits = waits.map(|waiting| Wait { node, age: cx.now.since(waiting.since), waiting }).collect();
     tell(cx, survey, Found { waits, ..Found::default() });

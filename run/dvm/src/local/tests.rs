@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use phalanx_core::HostReply;
 use phalanx_core::host::{Asked, ClientLost, DirectModexRequest, FenceRequest};
 use phalanx_core::server::{ServerCall, ServerReturn};
-use phalanx_spec::{Rank, Status};
+use phalanx_core::{HostCall, HostOp, HostReply};
+use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_topo::Topology;
 use phalanx_wire::cmd::log::Log;
 use phalanx_wire::{Blob, Info, Text};
@@ -13,8 +13,8 @@ use phalanx_wire::{Blob, Info, Text};
 use super::*;
 use crate::config::Limits;
 use crate::msg::{
-    Agreed, AppDesc, Collective, Control, ControlRequest, FailurePolicy, JobDesc, Kind, Members, Part,
-    Pauser, Places, Policy, Results, StdinTarget, Task, TaskId, ToldEnds,
+    Agreed, AppDesc, Collective, Control, ControlRequest, ExitStatus, FailurePolicy, JobDesc, Kind, Members,
+    Part, Pauser, Places, Policy, Results, Side, StdinTarget, Task, TaskId, ToldEnds,
 };
 use crate::ranges::Ranges;
 

@@ -1,13 +1,22 @@
 //! One turn of a daemon for its own node: its time, and the actions that it takes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use phalanx_core::server::ServerCall;
-use phalanx_core::{CallId, HostCall, HostReply, Time, Waiting};
+use phalanx_core::server::{ServerCall, ServerReturn};
+use phalanx_core::{CallId, HostCall, HostOp, HostReply, Time, Waiting};
+use phalanx_spec::IofChannel;
+use phalanx_wire::ProcId;
 
+use crate::config::NodeConfig;
 use crate::effect::Effect;
 use crate::id::NodeId;
-use crate::msg::{OpId, OutputPiece, Part, Side, Survey, Up};
+use crate::local::calls::{Call, Calls};
+use crate::local::timer::Timer;
+use crate::msg::{
+    Down, ExitStatus, Measured, MpiLibrary, OpId, OutputPiece, Part, Side, SpawnFailure, Survey, Up,
+};
+use crate::timers::Timers;
 
 /// An action to take; actions are carried out in order.
 #[derive(Debug)]
@@ -35,9 +44,87 @@ pub(crate) enum FromLocal {
     },
 }
 
-/// One turn: the current time and the outbox.
+/// An event or a request.
+#[derive(Debug)]
+pub(crate) enum ToLocal {
+    /// A message from the root.
+    Down(Arc<Down>),
+    /// A message from another daemon.
+    Side {
+        from: NodeId,
+        side: Side,
+    },
+    /// The root has taken these pieces of output.
+    Taken(Vec<OutputPiece>),
+    /// The operation cannot complete.
+    GivenUp(Arc<OpId>),
+    /// The DVM goes on without this daemon.
+    Without(NodeId),
+    /// Everything that waits at this node, as requested by [`FromLocal::Explained`].
+    Waits {
+        survey: Survey,
+        waiting: Vec<Waiting>,
+    },
+    /// An upcall of our server.
+    Upcall {
+        call: HostCall,
+        op: HostOp,
+    },
+    /// The answer to a call to our server.
+    Returned {
+        id: CallId,
+        result: ServerReturn,
+    },
+    Spawned {
+        proc: ProcId,
+        pid: u32,
+    },
+    SpawnFailed {
+        proc: ProcId,
+        failure: SpawnFailure,
+    },
+    Exited {
+        proc: ProcId,
+        status: ExitStatus,
+    },
+    Output {
+        proc: ProcId,
+        channel: IofChannel,
+        data: Arc<[u8]>,
+    },
+    OutputClosed {
+        proc: ProcId,
+        channel: IofChannel,
+    },
+    StdinTaken {
+        proc: ProcId,
+        bytes: usize,
+    },
+    StdinRefused {
+        proc: ProcId,
+    },
+    /// A process has loaded this MPI library.
+    Inspected {
+        proc: ProcId,
+        library: MpiLibrary,
+    },
+    Measured {
+        survey: Survey,
+        measured: Box<Measured>,
+    },
+    /// This daemon ends: what it has started must not outlive it.
+    Stop,
+    Tick,
+}
+
+/// One turn: the time, what this daemon is, its timers, its calls to the server, and where its actions go.
 pub(super) struct Cx<'a> {
     pub(super) now: Time,
+    pub(super) config: &'a NodeConfig,
+    pub(super) timers: &'a mut Timers<Timer>,
+    pub(super) calls: &'a mut Calls,
+    /// Processes to give up once everything is handled that arrived before.
+    pub(super) ended: &'a mut VecDeque<ProcId>,
     pub(super) out: &'a mut VecDeque<FromLocal>,
 }
 
@@ -48,6 +135,12 @@ impl Cx<'_> {
 
     pub(super) fn reply(&mut self, call: HostCall, reply: HostReply) {
         self.out.push_back(FromLocal::Reply { call, reply });
+    }
+
+    /// Calls our server.
+    pub(super) fn call(&mut self, call: ServerCall, purpose: Call) {
+        let id = self.calls.open(purpose);
+        self.out.push_back(FromLocal::Call { id, call });
     }
 
     pub(super) fn post(&mut self, up: Up) {

@@ -11,21 +11,21 @@ use std::sync::Arc;
 use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
 
+use crate::config::Limits;
 use crate::effect::Effect;
-use crate::local::Local;
+use crate::local::Tables;
 use crate::local::turn::Cx;
 use crate::msg::{LEAST_CHARGE, OutputPiece, charge};
 
 pub(in crate::local) use pull::Delivering;
 
-impl Local {
-    /// How far one stream may be read ahead of its readers when `procs` processes share the node.
-    pub(in crate::local) fn stream_window(&self, procs: usize) -> usize {
-        let limits = &self.config.limits;
-        let share = limits.output_pool / (2 * procs.max(1));
-        share.clamp(2 * LEAST_CHARGE, limits.output_link.max(2 * LEAST_CHARGE))
-    }
+/// How far one stream may be read ahead of its readers when `procs` processes share the node.
+pub(in crate::local) fn stream_window(limits: &Limits, procs: usize) -> usize {
+    let share = limits.output_pool / (2 * procs.max(1));
+    share.clamp(2 * LEAST_CHARGE, limits.output_link.max(2 * LEAST_CHARGE))
+}
 
+impl Tables {
     pub(in crate::local) fn on_output(
         &mut self,
         cx: &mut Cx<'_>,

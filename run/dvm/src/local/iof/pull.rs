@@ -10,7 +10,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Info, Nspace, Value};
 
-use crate::local::Local;
+use crate::local::Tables;
 use crate::local::calls::Call;
 use crate::local::turn::Cx;
 use crate::msg::{Forward, TapName, Up};
@@ -33,7 +33,7 @@ struct UnderWay {
     left_bytes: usize,
 }
 
-impl Local {
+impl Tables {
     /// Output for a reader here.
     pub(in crate::local) fn give_output(&mut self, cx: &mut Cx<'_>, output: &Forward) {
         let Forward { to, piece, proc, pid, names_place, channel, data, lost } = output;
@@ -57,7 +57,7 @@ impl Local {
             TapName::Parent(parent, _) => OutputTo::Parent(parent.clone()),
         };
         let (source, channel, data) = (proc.clone(), *channel, data.clone().into());
-        self.calls.make(cx, ServerCall::Output { to, source, channel, data, info }, purpose);
+        cx.call(ServerCall::Output { to, source, channel, data, info }, purpose);
     }
 
     /// Our server has passed a piece on. Reported to the root in steps, or when nothing is left.
