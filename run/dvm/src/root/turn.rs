@@ -28,6 +28,9 @@ pub(crate) enum FromRoot {
         nspace: Nspace,
         bytes: usize,
     },
+    StdinWanted {
+        nspace: Nspace,
+    },
 }
 
 /// One turn: the current time and the outbox.
