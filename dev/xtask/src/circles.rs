@@ -54,7 +54,7 @@ const ROOT_NOT_YET: &[&str] = &[
     "iof/cache", "iof/logged", "iof/mod", "iof/past", "iof/pull", "iof/readers", "iof/retained", "iof/waits", "jobs",
     "kind", "last_look", "lifecycle", "log", "nodes", "operations",
     "permission", "placing", "plan", "provision", "publish", "query/job", "query/map", "query/mod",
-    "query/past", "query/procs", "query/usage", "query/waits", "relations", "requests", "restart", "session",
+    "query/past", "query/procs", "query/usage", "query/waits", "relations", "requests", "rest", "restart", "session",
     "spawn", "stdin", "survey", "tool",
 ];
 

@@ -18,6 +18,7 @@ use crate::root::answer::Asker;
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
 use crate::root::kind::Kind;
+use crate::root::rest;
 use crate::root::turn::Cx;
 use crate::root::{Root, journal};
 use crate::signals::{SIGKILL, SIGTERM};
@@ -344,7 +345,7 @@ impl Root {
         self.control_without(cx, nspace, &Ranges::first(u32::MAX));
         self.end_surveys_of(cx, nspace);
         self.end_last_look_of(nspace);
-        self.end_looks_for_rest_of(nspace);
+        rest::end_of_job(&mut self.operations, nspace);
         self.end_pushes_of(cx, &ProcId::all(nspace));
         // Published after the last process had ended, or by requests that were just given up.
         self.withdraw_published(cx, nspace);

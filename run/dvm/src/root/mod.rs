@@ -465,9 +465,13 @@ impl Root {
                 }
                 Consequence::NextStep(number) => self.renew(cx, number),
                 Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
-                Consequence::Ended { members, by, signal } => self.look_for_rest(cx, members, by, signal),
+                Consequence::Ended { members, by, signal } => {
+                    rest::look(&mut self.operations, &self.jobs, cx, (members, by, signal));
+                }
                 Consequence::GoesOn { members, by, signal } => {
-                    self.tell_who_ended(cx, &members, &by, signal);
+                    if let Some(text) = rest::text(&self.jobs, &members, &by, signal) {
+                        self.tell_user_of(cx, &phalanx_wire::ProcId::all(&members.nspace), &text);
+                    }
                 }
                 Consequence::Cleanup { members, request } => self.cleanups.enter(members, request),
                 Consequence::Checkpointed { members, name } => self.checkpointed(cx, &members, &name),
@@ -489,7 +493,7 @@ impl Root {
         let mut waiting = self.operations.explain(&self.jobs);
         waiting.extend(self.explain_readers());
         waiting.extend(self.explain_topologies());
-        waiting.extend(self.explain_pauses());
+        waiting.extend(self.jobs.iter().flat_map(|(nspace, job)| job.pauses.explain(nspace)));
         waiting
     }
 

@@ -7,7 +7,6 @@ use phalanx_wire::Nspace;
 
 use crate::msg::{Control, Pauser};
 use crate::ranges::Ranges;
-use crate::root::Root;
 
 #[derive(Debug, Default)]
 pub(super) struct Pauses(BTreeMap<Pauser, Pause>);
@@ -72,7 +71,7 @@ impl Pauses {
         }
     }
 
-    fn explain(&self, nspace: &Nspace) -> impl Iterator<Item = Waiting> {
+    pub(super) fn explain(&self, nspace: &Nspace) -> impl Iterator<Item = Waiting> {
         self.0.iter().map(move |(pauser, pause)| {
             let (operation, unblocked_by) = match pauser {
                 Pauser::Request => ("pause", "a request to resume, such as px ctl resume"),
@@ -91,11 +90,5 @@ impl Pauses {
                 unblocked_by: unblocked_by.into(),
             }
         })
-    }
-}
-
-impl Root {
-    pub(super) fn explain_pauses(&self) -> impl Iterator<Item = Waiting> {
-        self.jobs.iter().flat_map(|(nspace, job)| job.pauses.explain(nspace))
     }
 }

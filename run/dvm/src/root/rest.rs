@@ -7,11 +7,11 @@ use phalanx_wire::{Nspace, ProcId};
 use crate::job::JobEnd;
 use crate::msg::{Members, Part, Subject, Task};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::answer::Asker;
 use crate::root::consequence::Consequence;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Operations;
 use crate::root::turn::Cx;
 
 /// The daemons are asked which ranks run. No request waits for it.
@@ -57,34 +57,35 @@ impl Kind for Rest {
     }
 }
 
-impl Root {
-    /// A requester has ended these ranks.
-    pub(super) fn look_for_rest(&mut self, cx: &mut Cx<'_>, ended: Members, by: ProcId, signal: i32) {
-        let nspace = ended.nspace.clone();
-        let Some(job) = self.jobs.get(&nspace).filter(|job| !job.journal.has_exited()) else { return };
-        if ended.ranks.count() >= job.desc.size {
-            return;
-        }
-        let daemons = job.desc.nodes.clone();
-        let rest = Rest { ended, by, signal, goes_on: false };
-        let Some(number) = self.operations.begin(cx, None, None, rest) else { return };
-        let subject = Subject::Procs { nspace, usage: false };
-        self.operations.give_task(cx, number, daemons, Task::Survey(subject));
+/// A requester has ended these ranks.
+pub(super) fn look(
+    operations: &mut Operations,
+    jobs: &Jobs,
+    cx: &mut Cx<'_>,
+    (ended, by, signal): (Members, ProcId, i32),
+) {
+    let nspace = ended.nspace.clone();
+    let Some(job) = jobs.get(&nspace).filter(|job| !job.journal.has_exited()) else { return };
+    if ended.ranks.count() >= job.desc.size {
+        return;
     }
+    let daemons = job.desc.nodes.clone();
+    let rest = Rest { ended, by, signal, goes_on: false };
+    let Some(number) = operations.begin(cx, None, None, rest) else { return };
+    let subject = Subject::Procs { nspace, usage: false };
+    operations.give_task(cx, number, daemons, Task::Survey(subject));
+}
 
-    /// Some of the rest go on.
-    pub(super) fn tell_who_ended(&mut self, cx: &mut Cx<'_>, ended: &Members, by: &ProcId, signal: i32) {
-        let Members { nspace, ranks } = ended;
-        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let text = JobEnd::of_some(ranks, by, job.journal.tool(by), signal);
-        self.tell_user_of(cx, &ProcId::all(nspace), &text);
-    }
+/// What the user reads when some of the rest go on.
+pub(super) fn text(jobs: &Jobs, ended: &Members, by: &ProcId, signal: i32) -> Option<String> {
+    let job = jobs.get(&ended.nspace).filter(|job| !job.journal.has_exited())?;
+    Some(JobEnd::of_some(&ended.ranks, by, job.journal.tool(by), signal))
+}
 
-    /// The job is over: drops its looks, even if daemons have yet to report.
-    pub(super) fn end_looks_for_rest_of(&mut self, nspace: &Nspace) {
-        let of_job = self.operations.of::<Rest>().filter(|(_, rest)| rest.ended.nspace == *nspace);
-        for number in of_job.map(|(number, _)| number).collect::<Vec<_>>() {
-            drop(self.operations.take::<Rest>(number));
-        }
+/// The job is over: drops its looks, even if daemons have yet to report.
+pub(super) fn end_of_job(operations: &mut Operations, nspace: &Nspace) {
+    let of_job = operations.of::<Rest>().filter(|(_, rest)| rest.ended.nspace == *nspace);
+    for number in of_job.map(|(number, _)| number).collect::<Vec<_>>() {
+        drop(operations.take::<Rest>(number));
     }
 }
