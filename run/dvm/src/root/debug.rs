@@ -296,10 +296,25 @@ impl Root {
 
     /// These ranks have ended or finalized and will not reach a stop.
     pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, gone: &Ranges) {
+        let Some(job) = self.jobs.get(nspace) else { return };
+        // Their successors come.
+        let gone: Ranges = gone.iter().filter(|rank| !job.restarting.contains(*rank)).collect();
         self.change_stops(cx, nspace, |stop| {
-            stop.missing.take(gone);
-            stop.held.take(gone);
+            stop.missing.take(&gone);
+            stop.held.take(&gone);
         });
+    }
+
+    /// The successors of these processes may end before their stop.
+    pub(super) fn watch_again(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let stops = self.operations.called::<Stop>(nspace.as_str());
+        let missing: Ranges = stops
+            .filter_map(|number| self.operations.get::<Stop>(number))
+            .flat_map(|stop| stop.missing.and(ranks).iter().collect::<Vec<_>>())
+            .collect();
+        if !missing.is_empty() {
+            self.watch_stopped(cx, nspace, missing);
+        }
     }
 
     /// These are started again, and come anew to where they are to stop.
@@ -327,9 +342,12 @@ impl Root {
             let Some(stop) = self.operations.get_mut::<Stop>(number) else { continue };
             change(stop);
             let is_over = stop.is_over();
-            // Do not report a stop that no rank has reached.
-            if stop.missing.is_empty() && stop.is_reached && !std::mem::replace(&mut stop.is_told, true) {
-                let at = stop.at.take();
+            // Also if all have ended before: the spawner may wait for nothing else while other ranks go on.
+            if stop.missing.is_empty() && !std::mem::replace(&mut stop.is_told, true) {
+                let (at, is_reached) = (stop.at.take(), stop.is_reached);
+                if is_reached {
+                    self.append(cx, nspace, What::Stopped);
+                }
                 self.tell_of_stop(cx, nspace, at);
             }
             if is_over {
@@ -339,11 +357,10 @@ impl Root {
         }
     }
 
-    /// Notifies the job's spawner that all ranks that are to stop have stopped.
+    /// Notifies the job's spawner that all ranks that are to stop have stopped or ended. `at`: none if all have ended.
     fn tell_of_stop(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, at: Option<Info>) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
-        self.journals.append(&mut job.journal, cx.now, What::Stopped);
-        let Some(parent) = job.desc.parent.clone() else { return };
+        let parent = self.desc(nspace).and_then(|desc| desc.parent.clone());
+        let Some(parent) = parent else { return };
         let mut info = vec![
             Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
             Info::new(keys::EVENT_NON_DEFAULT, true),

@@ -217,8 +217,10 @@ impl Root {
             );
         }
         for targets in members {
+            let Members { nspace, ranks } = targets.clone();
             let daemons = self.daemons_of_targets(&targets);
             self.operations.give_task(cx, number, daemons, Task::Renew { targets });
+            self.watch_again(cx, &nspace, &ranks);
         }
     }
 

@@ -4,6 +4,7 @@ use phalanx_core::Event;
 use phalanx_spec::Range;
 use phalanx_wire::DataArray;
 
+use super::control::{control, done};
 use super::*;
 
 /// A tool has spawned a job of so many ranks, of which these are to stop in init.
@@ -69,6 +70,43 @@ fn whoever_ends_before_its_stop_is_not_waited_for() {
     told.come(&nspace, 2);
     told.over(&nspace, 1);
     assert_eq!(told.told_ready(), 1, "the last that was waited for has ended");
+}
+
+#[test]
+fn a_debugger_is_told_when_no_rank_will_come_any_more() {
+    let (mut told, nspace) = stopped(3, Rank(1));
+    told.over(&nspace, 0);
+    assert_eq!(told.told_ready(), 0, "that one was not to stop");
+    told.over(&nspace, 1);
+    assert_eq!((told.told_ready(), told.stops()), (1, Vec::new()));
+}
+
+#[test]
+fn a_rank_that_is_started_again_comes_to_its_stop_anew() {
+    let (mut told, nspace) = stopped(2, true);
+    told.gathered(
+        OpId::Started(nspace.clone()),
+        Part::Started { pids: vec![(0, 100), (1, 101)], failed: false, after: Duration::ZERO },
+    );
+    [0, 1].iter().for_each(|rank| told.come(&nspace, *rank));
+    assert_eq!(told.told_ready(), 1);
+    told.ask(0, control(tool(), &[proc(&nspace, 1)], Info::new(keys::JOB_CTRL_RESTART, "")));
+    assert_eq!(told.stops(), [(format!("{nspace}:0 in init"), 1)]);
+    let clear = told.task_among().1;
+    told.over(&nspace, 1);
+    assert_eq!((told.told_ready(), told.stops()), (0, vec![(format!("{nspace}:0 in init"), 1)]));
+    told.gathered(clear, done(&[1]));
+    let bodies = told.casts();
+    let [.., (_, Down::Task { id, .. }), (_, Down::Watch { ranks, .. })] = &bodies[..] else {
+        panic!("{bodies:?}")
+    };
+    let renew = OpId::Task(id.clone());
+    assert_eq!(ranks.to_string(), "1", "it may end before its stop");
+    let Part::Results(results) = done(&[1]) else { unreachable!() };
+    told.gathered(renew, Part::Renewed { results, pids: vec![(1, 501)] });
+    assert_eq!(told.told_ready(), 0);
+    told.come(&nspace, 1);
+    assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0-1 in init"), 0)]));
 }
 
 #[test]
