@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::iof::{DRESSED, DROPPED, Deregister, Pull, PullReply, Push, TELLS_TAKEN, Taken};
+use phalanx_wire::cmd::iof::{
+    DRESSED, DROPPED, Deregister, FORWARDED, Pull, PullReply, Push, TELLS_TAKEN, Taken,
+};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId};
 use tracing::warn;
 
@@ -46,6 +48,8 @@ struct Feed {
     by: ProcId,
     sources: Vec<ProcId>,
     channels: IofChannel,
+    /// Those that the host forwards, if it has named them. It refuses pulls that name others.
+    forwarded: Option<IofChannel>,
     copy: bool,
     accepted: bool,
     /// Number of pulls served.
@@ -99,6 +103,7 @@ impl Streams {
             by: by.clone(),
             sources: sources.clone(),
             channels,
+            forwarded: None,
             copy,
             accepted: false,
             users: 1,
@@ -161,6 +166,7 @@ impl Streams {
             style = style_to_tell(cx, &of_job, wishes);
             if let Some(feed) = self.feeds.get_mut(&handle) {
                 feed.accepted = true;
+                feed.forwarded = forwarded(&of_job);
                 feed.style = of_job;
             }
         } else {
@@ -471,9 +477,17 @@ impl Streams {
 
 impl Feed {
     fn covers(&self, sources: &[ProcId], channels: IofChannel) -> bool {
+        // All means what there is; a channel that is named has to be there.
+        let is_there = |forwarded: IofChannel| channels.contains(OUTPUTS) || forwarded.contains(channels);
         self.channels.contains(channels)
+            && self.forwarded.is_none_or(is_there)
             && sources.iter().all(|wanted| self.sources.iter().any(|source| source.covers(wanted)))
     }
+}
+
+fn forwarded(answer: &[Info]) -> Option<IofChannel> {
+    let channels = answer.find(FORWARDED)?.as_u64()?;
+    u16::try_from(channels).ok().map(IofChannel)
 }
 
 /// The style, for a reader that formats the output itself.

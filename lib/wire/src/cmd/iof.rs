@@ -64,6 +64,9 @@ pub const DRESSED: &str = "phalanx.iof.dressed";
 /// With the new job's data, for a reader that formats the output itself: the format set before (array of INFO).
 pub const STYLE: &str = "phalanx.iof.style";
 
+/// With a host's answer to a pull: the channels that all sources forward (UINT16). Ours alone, and for the server alone.
+pub const FORWARDED: &str = "phalanx.iof.forwarded";
+
 /// With a pull: the reader reports which output it has taken, when asked to (BOOL). Ours alone.
 pub const TELLS_TAKEN: &str = "phalanx.iof.tells";
 

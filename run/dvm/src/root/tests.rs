@@ -7,7 +7,7 @@ use phalanx_core::{HostOp, HostReply};
 use phalanx_spec::{IofChannel, Persistence, Rank, Status, functions, keys};
 use phalanx_topo::Topology;
 use phalanx_wire::cmd::control::JobControl;
-use phalanx_wire::cmd::iof::Pull;
+use phalanx_wire::cmd::iof::{FORWARDED, Pull};
 use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::session::SessionControl;
@@ -568,7 +568,12 @@ fn pulls_of_channels_that_are_not_forwarded_are_refused() {
     ] {
         let request = Pull { sources: sources.clone(), channels, directives: Vec::new(), handle };
         let asked = told.ask(0, HostOp::IofPull(Asked { from: proc(&parent, 0), request }));
-        assert_eq!(told.answer(asked).map(HostReply::status), Some(status), "{channels:?}");
+        let Some(answer) = told.answer(asked) else { panic!("{:?}", told.wishes) };
+        assert_eq!(answer.clone().status(), status, "{channels:?}");
+        if let HostReply::Infos(_, infos) = answer {
+            let there = infos.iter().find(|info| info.key == *FORWARDED).and_then(|info| info.value.as_u64());
+            assert_eq!(there, Some(u64::from(IofChannel::STDOUT.0)), "{channels:?}");
+        }
     }
 }
 

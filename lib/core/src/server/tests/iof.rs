@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::iof::{
-    DRESSED, DROPPED, Deregister, Output, PIECE, Pull, PullReply, Push, TELLS_TAKEN, Taken,
+    DRESSED, DROPPED, Deregister, FORWARDED, Output, PIECE, Pull, PullReply, Push, TELLS_TAKEN, Taken,
 };
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::frame::{TAG_IOF, encode_frame};
@@ -153,6 +153,29 @@ fn a_pull_within_an_earlier_one_is_served_without_the_host() {
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(b, tag), Status::SUCCESS);
     assert_eq!(world.call(output(OutputTo::Pull(whole), IofChannel::STDOUT, b"late")), NOBODY);
+}
+
+#[test]
+fn a_channel_that_is_not_there_is_refused_within_a_whole_pull() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let sources = || vec![ProcId::all(&proc("child", 0).nspace)];
+    let of = |channels, handle| {
+        Request::IofPull(Pull { sources: sources(), directives: Vec::new(), channels, handle })
+    };
+    let tag = world.send(a, &of(IofChannel::ALL, 1));
+    let (id, _) = world.take_upcall();
+    let forwarded = Info::new(FORWARDED, Value::Uint16(IofChannel::STDOUT.0));
+    world.answer(id, HostReply::Infos(Status::SUCCESS, vec![forwarded]));
+    assert_eq!(world.reply::<PullReply>(a, tag).status, Status::SUCCESS);
+    for (handle, channels) in [(2, IofChannel::STDOUT), (3, IofChannel::ALL)] {
+        assert_eq!(world.ask::<PullReply>(b, &of(channels, handle)).status, Status::SUCCESS);
+    }
+    let tag = world.send(b, &of(IofChannel::STDERR, 4));
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::IofPull(_)), "{op:?}");
+    world.answer(id, HostReply::Done(Status::ERR_NOT_AVAILABLE));
+    assert_eq!(world.reply::<PullReply>(b, tag).status, Status::ERR_NOT_AVAILABLE);
 }
 
 #[test]

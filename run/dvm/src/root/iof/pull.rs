@@ -6,8 +6,8 @@
 use phalanx_core::HostReply;
 use phalanx_core::host::PullRequest;
 use phalanx_spec::{IofChannel, Rank, Status, keys};
-use phalanx_wire::cmd::iof::Pull;
-use phalanx_wire::{Info, InfoList, Nspace, ProcId};
+use phalanx_wire::cmd::iof::{FORWARDED, Pull};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::msg::TapName;
@@ -43,7 +43,9 @@ impl Root {
         self.forget_read(by, sources, wanted);
         tap.names_places = names_places(&style) || names_places(directives);
         self.readers.taps.insert(name.clone(), tap);
-        answer.give(cx, HostReply::Infos(Status::SUCCESS, style));
+        let there = sources.iter().fold(wanted, |there, source| self.forwarded(by, &source.nspace, there));
+        let there = Info::new(FORWARDED, Value::Uint16(there.0));
+        answer.give(cx, HostReply::Infos(Status::SUCCESS, style.into_iter().chain([there]).collect()));
         self.pump_tap(cx, &name);
     }
 
@@ -51,6 +53,13 @@ impl Root {
         let running = self.jobs.get(nspace);
         let over = || self.readers.unread.style(nspace, by).unwrap_or_default().to_vec();
         running.map_or_else(over, |job| job.style.clone())
+    }
+
+    /// Those of the channels that a job forwards.
+    fn forwarded(&self, by: &ProcId, nspace: &Nspace, channels: IofChannel) -> IofChannel {
+        let over = || self.readers.unread.desc(nspace, by);
+        let desc = self.jobs.get(nspace).map(|job| &*job.desc).or_else(over);
+        desc.map_or(channels, |desc| IofChannel(desc.forward.0 & channels.0))
     }
 
     fn may_pull(
