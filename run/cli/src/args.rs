@@ -132,14 +132,14 @@ pub(crate) struct AppArgs {
     /// Without -n a program gets one rank per slot named here; a host without a number counts once for each time it
     /// is named. More ranks than stated slots are refused. Hosts may be written as user@a, node[01-16], or +n0 (the first
     /// one of an allocation). In an allocation of a batch system only its hosts can be used; by default all of them are.
-    #[arg(long, value_name = "HOST[:N],...", value_delimiter = ',')]
+    #[arg(long, short_alias = 'H', alias = "hosts", value_name = "HOST[:N],...", value_delimiter = ',')]
     pub(crate) host: Vec<String>,
 
     /// Read hosts from FILE: a name and 'slots=N' per line
     ///
     /// '#' begins a comment. With --host, too, the hosts of FILE that it names are used, in its order; without -n a host gets
     /// one rank for each time it is named there, or the N of HOST:N.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "machinefile", value_name = "FILE")]
     pub(crate) hostfile: Option<PathBuf>,
 
     /// The program and its arguments

@@ -25,8 +25,14 @@ pub(crate) fn run_line(args: Vec<OsString>) -> Result<RunLine, usage::Refusal> {
     let run = table.find_subcommand("run").cloned().unwrap_or_default();
     let mut contexts = contexts(args)?.into_iter();
 
-    let first = contexts.next().unwrap_or_default();
-    let line = ["px".into(), "run".into()].into_iter().chain(behind_dashes(first, &run));
+    let first = behind_dashes(contexts.next().unwrap_or_default(), &run);
+    let options = first.iter().position(|arg| arg == "--");
+    if options.is_some_and(|end| first.iter().take(end).any(|arg| arg == "-h")) {
+        return Err(Failure::usage("'-h' asks for help, but a program is named as well")
+            .hint("'px run --help' prints help; hosts are named with --host")
+            .into());
+    }
+    let line = ["px".into(), "run".into()].into_iter().chain(first);
     let matches = table.try_get_matches_from_mut(line)?;
     let RunArgs { app, job } = match Px::from_arg_matches(&matches)?.command {
         Command::Run(run) => *run,
@@ -129,14 +135,23 @@ fn one_dash(arg: OsString, table: &clap::Command) -> OsString {
 }
 
 fn is_long(name: &str, table: &clap::Command) -> bool {
+    long(name, table).is_some()
+}
+
+fn long<'a>(name: &str, table: &'a clap::Command) -> Option<&'a clap::Arg> {
     let aliases = |arg: &clap::Arg| arg.get_all_aliases().is_some_and(|all| all.contains(&name));
-    table.get_arguments().any(|arg| arg.get_long() == Some(name) || aliases(arg))
+    table.get_arguments().find(|arg| arg.get_long() == Some(name) || aliases(arg))
+}
+
+fn short(name: char, table: &clap::Command) -> Option<&clap::Arg> {
+    let aliases = |arg: &clap::Arg| arg.get_all_short_aliases().is_some_and(|all| all.contains(&name));
+    table.get_arguments().find(|arg| arg.get_short() == Some(name) || aliases(arg))
 }
 
 /// Whether these are short options, of which the last may be followed by its value.
 fn is_cluster(name: &str, table: &clap::Command) -> bool {
-    for short in name.chars() {
-        match table.get_arguments().find(|arg| arg.get_short() == Some(short)) {
+    for letter in name.chars() {
+        match short(letter, table) {
             Some(arg) if arg.get_action().takes_values() => return true,
             Some(_) => {}
             None => return false,
@@ -151,15 +166,14 @@ fn wants_value(arg: &OsStr, table: &clap::Command) -> bool {
     let takes_values = |found: Option<&clap::Arg>| {
         found.is_some_and(|a| a.get_action().takes_values() && !a.is_require_equals_set())
     };
-    if let Some(long) = arg.strip_prefix("--") {
-        return !long.contains('=')
-            && takes_values(table.get_arguments().find(|a| a.get_long() == Some(long)));
+    if let Some(name) = arg.strip_prefix("--") {
+        return !name.contains('=') && takes_values(long(name, table));
     }
     // A cluster of flags: the first one that takes a value takes the rest of the cluster, if there is a rest.
     let shorts = arg.trim_start_matches('-');
-    for (at, short) in shorts.char_indices() {
-        if takes_values(table.get_arguments().find(|a| a.get_short() == Some(short))) {
-            return at + short.len_utf8() == shorts.len();
+    for (at, letter) in shorts.char_indices() {
+        if takes_values(short(letter, table)) {
+            return at + letter.len_utf8() == shorts.len();
         }
     }
     false

@@ -54,11 +54,31 @@ fn long_options_with_one_dash_are_understood_or_refused() {
     assert_eq!((line.apps[0].procs, argv(&line.apps[0])), (Some(2), "prog -host n3".into()));
     assert_eq!(line.apps[0].host, ["n1", "n2"]);
     assert!(line.job.oversubscribe);
-    for (typed, nearest) in
-        [("-hosts n1 prog", "--host"), ("-hostfil f prog", "--hostfile"), ("-vh prog", "")]
-    {
+    for (typed, nearest) in [
+        ("-hots n1 prog", "--host"),
+        ("-hostfil f prog", "--hostfile"),
+        ("-vh prog", ""),
+        ("-h n1 -np 2 prog", "--host"),
+    ] {
         let failure = refused(typed);
         assert!(failure.hints[0].contains(nearest), "{typed}: {failure:?}");
+    }
+}
+
+#[test]
+fn hosts_are_named_as_under_mpirun() {
+    for typed in ["-H n1,n2 -np 2 prog -H", "-Hn1,n2 -n 2 prog -H", "-hosts n1,n2 -n 2 prog -H"] {
+        let line = run(typed);
+        assert_eq!(
+            (&line.apps[0].host[..], line.apps[0].procs),
+            (&["n1".into(), "n2".into()][..], Some(2)),
+            "{typed}"
+        );
+        assert_eq!(argv(&line.apps[0]), "prog -H");
+    }
+    for typed in ["-machinefile F prog", "--machinefile=F prog", "-n 1 a : -machinefile F prog"] {
+        let line = run(typed);
+        assert_eq!(line.apps.last().unwrap().hostfile.as_deref(), Some("F".as_ref()), "{typed}");
     }
 }
 
