@@ -230,7 +230,8 @@ impl Events {
     /// at once if the host is not asked.
     pub(super) fn raise(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Raiser, then: Then) {
         self.tell(cx, event, raised_by, Audience::Range);
-        if matches!(event.range, Range::LOCAL | Range::PROC_LOCAL) {
+        let is_of_server = matches!(event.range, Range::LOCAL | Range::PROC_LOCAL);
+        if is_of_server && !FOR_THE_HOST.contains(&event.code) {
             if let Then::Answer(to) = then {
                 cx.answer(&to, Status::SUCCESS);
             }
@@ -511,3 +512,7 @@ fn affected(info: &[Info]) -> Vec<ProcId> {
         .flat_map(|info| procs_of(&info.value))
         .collect()
 }
+
+/// Events that are reports to the runtime, which needs them whatever their range.
+const FOR_THE_HOST: [Status; 3] =
+    [Status::JCTRL_CHECKPOINT_COMPLETE, Status::READY_FOR_DEBUG, Status::DEBUGGER_RELEASE];

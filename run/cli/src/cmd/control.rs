@@ -72,7 +72,9 @@ fn terminate(grace: Option<Duration>) -> Deed {
 fn checkpoint(args: &CheckpointArgs) -> Deed {
     let signal = args.signal.map(|signal| Info::new(keys::JOB_CTRL_CHECKPOINT_SIGNAL, signal));
     let name = Info::new(keys::JOB_CTRL_CHECKPOINT, args.name.as_str());
-    Deed::new(name, format!("checkpointed as {}", args.name)).with(signal).with(limit(args.timeout))
+    // In some releases the key of the signal is that of the limit, too: with both given, the signal is one.
+    let timeout = args.timeout.or(signal.is_some().then_some(PATIENCE));
+    Deed::new(name, format!("checkpointed as {}", args.name)).with(signal).with(limit(timeout))
 }
 
 fn preempt(args: &PreemptArgs) -> Deed {
@@ -229,3 +231,5 @@ fn why(status: Status) -> String {
 }
 
 const SIGKILL: i32 = 9;
+/// The limit of a checkpoint at a signal that the command line names, as it is by default.
+const PATIENCE: Duration = Duration::from_secs(300);

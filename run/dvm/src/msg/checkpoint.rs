@@ -1,7 +1,7 @@
 //! Checkpoints in job control: registering how a program can take one, and requesting one.
 //!
-//! The RFC, the standard and most releases use the key of the signal for the time limit, too. The first number under that key
-//! is a signal, the second a limit in seconds.
+//! The RFC, the standard and most releases use the key of the signal for the time limit, too. Of two numbers under that key the first is a signal,
+//! the second a limit in seconds. A single one in a request is a signal if the targets have registered it, and else a limit.
 
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub(crate) struct CheckpointCall {
     /// The methods to use; none: as each process has registered.
     pub(crate) methods: Vec<Method>,
     pub(crate) limit: Duration,
+    /// The only number given may be a limit instead of the signal among the methods.
+    pub(crate) is_ambiguous: bool,
     /// Notify its processes that they are preempted, which they must have allowed.
     pub(crate) preempts: bool,
     /// Actions to carry out when all have taken it.
@@ -75,14 +77,29 @@ impl CheckpointCall {
         let preempt = directives.find(PREEMPT);
         let Some(name) = preempt.or(directives.find(keys::JOB_CTRL_CHECKPOINT)) else { return Ok(None) };
         let name = name.as_text().filter(|name| !name.as_bytes().is_empty()).ok_or(Status::ERR_BAD_PARAM)?;
-        let Said { methods, limit } = said(directives)?;
+        let Said { methods, limit, numbers } = said(directives)?;
         Ok(Some(CheckpointCall {
             name: name.clone(),
             methods,
+            is_ambiguous: numbers == 1 && limit.is_none(),
             limit: limit.unwrap_or(PATIENCE),
             preempts: preempt.is_some(),
             then: then.to_vec(),
         }))
+    }
+
+    /// Decides what the only number is, given which signals the targets take checkpoints at.
+    pub(crate) fn resolve(&mut self, is_registered: impl Fn(i32) -> bool) {
+        let numbered =
+            |method: &Method| if let Method::Signal(number) = method { Some(*number) } else { None };
+        let Some(number) = self.methods.iter().find_map(numbered).filter(|_| self.is_ambiguous) else {
+            return;
+        };
+        if !is_registered(number) {
+            self.methods.retain(|method| *method != Method::Signal(number));
+            self.limit = Duration::from_secs(number.unsigned_abs().into());
+        }
+        self.is_ambiguous = false;
     }
 }
 
@@ -100,12 +117,13 @@ pub(crate) fn restart(directives: &[Info]) -> Result<Option<Option<Text>>, Statu
 struct Said {
     methods: Vec<Method>,
     limit: Option<Duration>,
+    /// Signals under the key that is also one of the limit.
+    numbers: usize,
 }
 
 /// In the order of the directives.
 fn said(directives: &[Info]) -> Result<Said, Status> {
     let mut said = Said::default();
-    let mut signals = 0;
     for Info { key, value, .. } in directives {
         match (key.as_str(), value) {
             (keys::JOB_CTRL_CHECKPOINT_EVENT, Value::Status(code)) if !code.is_success() => {
@@ -114,12 +132,12 @@ fn said(directives: &[Info]) -> Result<Said, Status> {
             (keys::JOB_CTRL_CHECKPOINT_EVENT, value) if value.is_true() => {
                 said.methods.push(Method::Event(Status::JCTRL_CHECKPOINT));
             }
-            (keys::JOB_CTRL_CHECKPOINT_SIGNAL, value) if signals == 0 => {
-                signals += 1;
-                match Control::signal(value)? {
-                    Control::Signal(number) => said.methods.push(Method::Signal(number)),
-                    _ => return Err(Status::ERR_BAD_PARAM),
-                }
+            (keys::JOB_CTRL_CHECKPOINT_SIGNAL, value)
+                if said.numbers == 0
+                    && let Ok(Control::Signal(number)) = Control::signal(value) =>
+            {
+                said.numbers += 1;
+                said.methods.push(Method::Signal(number));
             }
             (keys::JOB_CTRL_CHECKPOINT_TIMEOUT | keys::JOB_CTRL_CHECKPOINT_SIGNAL, value) => {
                 let seconds = value.as_i64().and_then(|seconds| u64::try_from(seconds).ok());
@@ -136,6 +154,7 @@ fn said(directives: &[Info]) -> Result<Said, Status> {
                 let inside = self::said(&inside)?;
                 said.methods.extend(inside.methods);
                 said.limit = said.limit.or(inside.limit);
+                said.numbers += inside.numbers;
             }
             _ => {}
         }
@@ -185,7 +204,9 @@ mod tests {
         let limit = Info::new(keys::JOB_CTRL_CHECKPOINT_TIMEOUT, 7);
         let call = read(&[name.clone(), limit]).unwrap();
         assert_eq!((call.methods, call.limit), (vec![], Duration::from_secs(7)));
-        assert_eq!(read(&[name, signal(99)]), Err(Status::ERR_BAD_PARAM));
+        let call = read(&[name.clone(), signal(99)]).unwrap();
+        assert_eq!((call.methods, call.limit), (vec![], Duration::from_secs(99)), "there is no such signal");
+        assert_eq!(read(&[name, signal(0)]), Err(Status::ERR_BAD_PARAM));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! is preempted is notified first (`PMIX_JCTRL_PREEMPT_ALERT`), takes a checkpoint if it can, and is then ended.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_core::Event;
 use phalanx_spec::{Range, Rank, Status, keys};
@@ -132,13 +133,20 @@ impl Root {
         cx: &mut Cx<'_>,
         asker: Asker,
         members: &[Members],
-        call: CheckpointCall,
+        mut call: CheckpointCall,
     ) {
         let targets = self.with_the_dead(members);
         if targets.are_closed() {
             return self.tell_asker(cx, asker, (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)));
         }
         let living = targets.open();
+        call.resolve(|signal| {
+            let jobs = living.iter().filter_map(|one| Some((self.jobs.get(&one.nspace)?, &one.ranks)));
+            let mut methods = jobs.flat_map(|(job, ranks)| {
+                job.abilities.methods.iter().filter(|(_, able)| able.intersects(ranks))
+            });
+            methods.any(|(methods, _)| methods.contains(&Method::Signal(signal)))
+        });
         let plan = match self.ways(&living, &call) {
             Ok(plan) => plan,
             Err(unable) => {
@@ -150,7 +158,9 @@ impl Root {
         if call.preempts {
             self.alert(cx, &by, &living, &call);
         }
-        let until = Some(cx.now.after(call.limit));
+        // Commands are ended by their daemons at the limit, and then all of them have a result.
+        let by_command = plan.iter().any(|(method, _)| *method == Some(Method::Command));
+        let until = Some(cx.now.after(call.limit + if by_command { COMMANDS_END } else { Duration::ZERO }));
         let checkpointing = Checkpointing { call: call.clone(), targets };
         let Some(number) = self.operations.begin(cx, Some(asker), until, checkpointing) else { return };
         for (method, targets) in plan {
@@ -291,4 +301,6 @@ impl Root {
     }
 }
 
+/// How long daemons may take to end late commands and to report.
+const COMMANDS_END: Duration = Duration::from_secs(10);
 const NO_WAY: &str = "they have registered no way to take a checkpoint";

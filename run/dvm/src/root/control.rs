@@ -79,15 +79,19 @@ impl Kind for Controlling {
     }
 
     fn explain(&self, askers: &[Asker], _: &Jobs) -> Explained {
-        let id = askers.iter().find_map(|asker| asker.id.as_ref());
-        let id = id.map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default();
         Explained {
-            subject: id + &named(&self.members),
+            subject: id_of(askers) + &named(&self.members),
             missing: self.targets.missing(),
             unblocked_by: "the daemons of the named processes doing what was asked for",
             ..Explained::default()
         }
     }
+}
+
+/// The requester's name for a request, to put before what it is about.
+pub(super) fn id_of(askers: &[Asker]) -> String {
+    let id = askers.iter().find_map(|asker| asker.id.as_ref());
+    id.map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default()
 }
 
 /// The targets of a request, as ranges.
@@ -231,8 +235,7 @@ impl Root {
             Cancel::All => asker.by == *by,
             Cancel::Named(id) => asker.id.as_ref() == Some(id) && (asker.by == *by || is_tool),
         };
-        let is_control = |kind: &dyn Kind| kind.targets().is_some();
-        let found = self.dismiss(cx, is_control, is_meant, Status::ERR_JOB_CANCELED);
+        let found = self.dismiss(cx, |kind| kind.is_control(), is_meant, Status::ERR_JOB_CANCELED);
         if found || *cancel == Cancel::All { Status::SUCCESS } else { Status::ERR_NOT_FOUND }
     }
 

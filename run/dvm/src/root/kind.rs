@@ -34,6 +34,11 @@ pub(super) trait Kind: Debug + Any {
         None
     }
 
+    /// Whether it is job control, whose requests have names by which they are cancelled.
+    fn is_control(&self) -> bool {
+        self.targets().is_some()
+    }
+
     /// Whether the operation is about this job.
     fn concerns(&self, nspace: &Nspace) -> bool {
         self.targets().is_some_and(|targets| targets.concern(nspace))

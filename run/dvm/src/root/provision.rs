@@ -12,7 +12,7 @@ use crate::ranges::Ranges;
 use crate::root::Root;
 use crate::root::answer::Asker;
 use crate::root::consequence::Consequence;
-use crate::root::control::MOST_OPEN;
+use crate::root::control::{MOST_OPEN, id_of};
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
 use crate::root::turn::Cx;
@@ -33,13 +33,17 @@ impl Kind for Provisioning {
         MOST_OPEN
     }
 
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn task_done(&mut self, _: &Task, _: &Ranges, part: Part, _: &Jobs) {
         if let Part::Results(results) = part {
             self.results = results;
         }
     }
 
-    fn answer(self: Box<Self>, cx: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
+    fn answer(self: Box<Self>, _: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
         let status = match (status.is_success(), self.results.iter().next()) {
             (true, Some((status, _))) => status,
             (true, None) => Status::ERROR,
@@ -47,13 +51,13 @@ impl Kind for Provisioning {
         };
         let why = self.results.why(status).map(|why| Info::new(keys::EVENT_TEXT_MESSAGE, why));
         let told: Vec<Info> = why.into_iter().collect();
-        askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Infos(status, told.clone())));
-        Vec::new()
+        let tell = |asker| Consequence::Tell { asker, status, results: told.clone() };
+        askers.into_iter().map(tell).collect()
     }
 
-    fn explain(&self, _: &[Asker], _: &Jobs) -> Explained {
+    fn explain(&self, askers: &[Asker], _: &Jobs) -> Explained {
         Explained {
-            subject: self.nodes.to_string_lossy(),
+            subject: id_of(askers) + &self.nodes.to_string_lossy(),
             unblocked_by: "the site's program that provisions nodes",
             ..Explained::default()
         }

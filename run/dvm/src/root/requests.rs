@@ -72,12 +72,14 @@ impl Root {
             })
             .collect();
         for operation in self.operations.iter() {
-            let Some(targets) = operation.kind().targets() else { continue };
+            if !operation.kind().is_control() {
+                continue;
+            }
             let named = operation.askers().iter().filter_map(|asker| Some((asker.id.as_ref()?, &asker.by)));
             for (id, by) in named.filter(|(id, _)| is_wanted(id)) {
                 let head = about((id, by), "under way", now.since(operation.since()));
-                let results = targets.told(Status::OPERATION_IN_PROGRESS);
-                told.push(record(head.into_iter().chain(results)));
+                let results = operation.kind().targets().map(|all| all.told(Status::OPERATION_IN_PROGRESS));
+                told.push(record(head.into_iter().chain(results.into_iter().flatten())));
             }
         }
         (wanted.is_none() || !told.is_empty()).then(|| DataArray::of_infos(told))

@@ -206,6 +206,15 @@ fn recent_events_follow_the_answer_to_a_registration() {
 }
 
 #[test]
+fn a_complete_checkpoint_is_reported_to_the_host_whatever_its_range() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let code = Status::JCTRL_CHECKPOINT_COMPLETE;
+    world.ask_status(a, &Request::Notify(Notify { code, range: Range::LOCAL, info: Vec::new() }));
+    assert!(matches!(world.history.last(), Some(HostOp::Notify(event)) if event.code == code));
+}
+
+#[test]
 fn jobs_do_not_get_events_from_before_they_were_registered() {
     let mut world = World::with_job(1, 3);
     let a = world.connect(0);

@@ -420,6 +420,63 @@ fn nodes_are_provisioned_by_a_program_of_the_site() {
 }
 
 #[test]
+fn provisioning_is_cancelled_by_its_name() {
+    let mut told = Told::up(2);
+    told.connect_tool();
+    told.root.config.rules.provision = Some("provision".into());
+    let directives = vec![Info::new(keys::JOB_CTRL_PROVISION, "n1"), Info::new(keys::JOB_CTRL_ID, "mine")];
+    let request = JobControl { targets: Vec::new(), directives };
+    let asked = told.ask(0, HostOp::from(Asked { from: tool(), request }));
+    assert_eq!(told.root.explain().first().map(|waiting| waiting.subject.clone()), Some("mine: n1".into()));
+    told.ask(0, control(tool(), &[], Info::new(keys::JOB_CTRL_CANCEL, "mine")));
+    assert_eq!(told.answer(asked).map(HostReply::status), Some(Status::ERR_JOB_CANCELED));
+}
+
+#[test]
+fn a_number_that_is_no_registered_signal_limits_a_checkpoint() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::KillJob, 1);
+    register(&mut told, proc(&nspace, 0), &[Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, true)]);
+    told.wishes.clear();
+    // As a client of 4.2 gives a limit: in its header both keys are one.
+    let number = Some(Info::new(keys::JOB_CTRL_CHECKPOINT_SIGNAL, 5));
+    let asked = checkpoint(&mut told, &[ProcId::all(&nspace)], number.clone());
+    assert_eq!(events(&told), [(Status::JCTRL_CHECKPOINT, vec![0])]);
+    told.wait(5);
+    assert_eq!(results(told.answer(asked)), [named(&nspace, "0", Status::ERR_TIMEOUT)]);
+
+    register(&mut told, proc(&nspace, 0), &[Info::new(keys::JOB_CTRL_CHECKPOINT_SIGNAL, 5)]);
+    told.wishes.clear();
+    checkpoint(&mut told, &[ProcId::all(&nspace)], number);
+    let (_, _, task) = told.task_among();
+    let Task::Control { request, .. } = &*task else { panic!("{task:?}") };
+    assert_eq!(request.actions, [Control::Signal(5)]);
+}
+
+#[test]
+fn a_late_command_does_not_hide_why_others_failed() {
+    let mut told = Told::up(2);
+    told.connect_tool();
+    let request = JobRequest { checkpoint_command: Some("save".into()), ..JobRequest::default() };
+    let nspace = told.launch(request, 2);
+    told.wishes.clear();
+    let asked =
+        checkpoint(&mut told, &[ProcId::all(&nspace)], Some(Info::new(keys::JOB_CTRL_CHECKPOINT_TIMEOUT, 5)));
+    let (_, op, _) = told.task_among();
+    told.wait(6);
+    assert_eq!(told.answer(asked), None, "its daemon ends the late command, and reports");
+    let mut all = Results::default();
+    all.set(&Ranges::single(0), Status::ERR_TIMEOUT);
+    all.set(&Ranges::single(1), Status::ERROR);
+    told.gathered(op, Part::Results(all));
+    let mut shown = results(told.answer(asked));
+    shown.sort();
+    let mut expected = [named(&nspace, "1", Status::ERROR), named(&nspace, "0", Status::ERR_TIMEOUT)];
+    expected.sort();
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn nothing_is_left_of_a_restart_when_its_job_ends() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::KillJob, 2);
