@@ -54,7 +54,15 @@ pub(super) fn explain_exec(path: &[u8], cwd: Option<&Path>, errno: i32) -> Spawn
     if errno == libc::ENOENT
         && let Some(interpreter) = interpreter(&file)
     {
-        return failure(format!("{} (interpreter of {})", shown(&interpreter), shown(path)), errno);
+        let of = match interpreter.strip_suffix(b"\r") {
+            Some(name) => format!(
+                "{}\\r (interpreter of {}, whose first line ends with a carriage return, as on Windows)",
+                shown(name),
+                shown(path)
+            ),
+            None => format!("{} (interpreter of {})", shown(&interpreter), shown(path)),
+        };
+        return failure(of, errno);
     }
     failure(shown(path), errno)
 }
@@ -74,8 +82,9 @@ fn interpreter(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
     if let Some(line) = head.strip_prefix(b"#!") {
-        let line = line.split(|b| *b == b'\n').next()?.trim_ascii();
-        return line.split(|b| b.is_ascii_whitespace()).next().map(<[u8]>::to_vec);
+        // The kernel parts words at blanks alone, so a carriage return belongs to the name.
+        let mut words = line.split(|b| *b == b'\n').next()?.split(|b| matches!(b, b' ' | b'\t'));
+        return words.find(|word| !word.is_empty()).map(<[u8]>::to_vec);
     }
     Elf::open(path)?.interpreter()
 }
@@ -131,6 +140,9 @@ mod tests {
         std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
         let failure = explain_exec(b"script", Some(dir.path()), libc::ENOENT);
         assert_eq!(failure.subject, "/no/such/interpreter (interpreter of script)");
+        std::fs::write(&script, "#!/bin/sh\r\necho\r\n").unwrap();
+        let failure = explain_exec(b"script", Some(dir.path()), libc::ENOENT);
+        assert!(failure.subject.starts_with("/bin/sh\\r (interpreter of script, whose first line ends with"));
         let failure = explain_exec(b"absent", Some(dir.path()), libc::ENOENT);
         assert_eq!(failure.subject, "absent");
         assert_eq!(explain_exec(b"/tmp", None, libc::EACCES).errno, libc::EISDIR);
