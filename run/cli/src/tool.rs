@@ -27,17 +27,27 @@ pub(crate) fn attach(server: &ServerArgs, as_json: bool) -> Result<Tool, Failure
 
 /// The same with more attributes for this tool.
 pub(crate) fn attach_as(server: &ServerArgs, more: &[Info], as_json: bool) -> Result<Tool, Failure> {
+    try_attach(server, more, as_json)?.map_err(|error| not_attached(server, &error))
+}
+
+fn try_attach(
+    server: &ServerArgs,
+    more: &[Info],
+    as_json: bool,
+) -> Result<Result<Tool, pmix::Error>, Failure> {
     log::start(None);
     let mut info = connection(server)?;
     info.extend_from_slice(more);
-    unless_soon(as_json, || init(&info)).map_err(|error| {
-        let failure = failed("cannot attach to a PMIx server", &error);
-        match names_any(server) {
-            true => failure.hint("'px ps' lists the servers of this machine"),
-            false => failure
-                .hint("'px run' is a server while its job runs; --pid, --nspace, --uri and --file name one"),
-        }
-    })
+    Ok(unless_soon(as_json, || init(&info)))
+}
+
+fn not_attached(server: &ServerArgs, error: &pmix::Error) -> Failure {
+    let failure = failed("cannot attach to a PMIx server", error);
+    match names_any(server) {
+        true => failure.hint("'px ps' lists the servers of this machine"),
+        false => failure
+            .hint("'px run' is a server while its job runs; --pid, --nspace, --uri and --file name one"),
+    }
 }
 
 /// Prints a note if the server takes long to answer: a named one may take half a minute.
@@ -61,7 +71,16 @@ fn unless_soon<T>(as_json: bool, attach: impl FnOnce() -> T) -> T {
 /// search finds.
 pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace, as_json: bool) -> Result<Tool, Failure> {
     let qualifiers = vec![Info::new(keys::NSPACE, job.as_str())];
-    attach_to_who_answers(server, Query { keys: vec![keys::JOB_SIZE.into()], qualifiers }, as_json)
+    let question = Query { keys: vec![keys::JOB_SIZE.into()], qualifiers };
+    match try_attach(server, &[], as_json)? {
+        Ok(tool) => who_answers(server, tool, &question),
+        // No server was found. The files of others have nothing to do with this job.
+        Err(pmix::Error::NoServer { status: Status::ERR_UNREACH, .. }) if !names_any(server) => {
+            Err(Failure::new(format!("no server of this machine that serves you knows job {job}"))
+                .hint("the job has ended, or is another user's; 'px ps' lists the servers"))
+        }
+        Err(error) => Err(not_attached(server, &error)),
+    }
 }
 
 /// The same for any other query that only the right server can answer.
@@ -70,12 +89,15 @@ pub(crate) fn attach_to_who_answers(
     question: Query,
     as_json: bool,
 ) -> Result<Tool, Failure> {
-    let tool = attach(server, as_json)?;
-    if names_any(server) || knows(&tool, &question) {
+    who_answers(server, attach(server, as_json)?, &question)
+}
+
+fn who_answers(server: &ServerArgs, tool: Tool, question: &Query) -> Result<Tool, Failure> {
+    if names_any(server) || knows(&tool, question) {
         return Ok(tool);
     }
     let others = servers_here(&tool, server)?;
-    Ok(who_knows(server, others, &question).unwrap_or(tool))
+    Ok(who_knows(server, others, question).unwrap_or(tool))
 }
 
 /// The first of these servers that has an answer. Silent ones are waited for only if no other has one.

@@ -593,3 +593,19 @@ fn an_interrupt_ends_a_command_in_a_scripts_background() {
     shell.wait().expect("it has ended");
     assert!(place.px(&["kill", &job]).status.success());
 }
+
+#[test]
+fn a_job_that_has_ended_is_not_blamed_on_other_servers_files() {
+    let place = Place::new();
+    let (mut launcher, name) = place.launcher(&[]);
+    assert!(place.px(&["kill", &name]).status.success());
+    launcher.wait().expect("px ends");
+    // A file of a server that was killed.
+    let (mut other, _) = place.launcher(&[]);
+    other.kill().expect("a launcher");
+    other.wait().expect("its end");
+    let refused = place.px(&["kill", &name]);
+    let said = said(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("knows job {name}")) && !said.contains("pmix."), "{said}");
+}
