@@ -155,11 +155,12 @@ pub enum Output<R, D> {
         at: u64,
         bytes: Vec<u8>,
     },
-    /// Get a file's metadata, without opening it. This may take any time, and nothing else may wait for it. Answered once,
+    /// Get a file's metadata, without opening it. `reads`: its time of access must show when it is read next. This may take any time, and nothing else may wait for it. Answered once,
     /// by [`Input::Looked`].
     LookAt {
         look: u64,
         path: String,
+        reads: bool,
     },
     RemoveFile {
         path: String,

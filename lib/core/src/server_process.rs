@@ -97,7 +97,7 @@ impl ServerProcess {
                     Output::Close { conn } => out.push(Output::Close { conn }),
                     Output::WriteFile { path, at, bytes } => out.push(Output::WriteFile { path, at, bytes }),
                     Output::RemoveFile { path } => out.push(Output::RemoveFile { path }),
-                    Output::LookAt { look, path } => out.push(Output::LookAt { look, path }),
+                    Output::LookAt { look, path, reads } => out.push(Output::LookAt { look, path, reads }),
                     Output::CallHost { call, op } => out.push(Output::CallHost { call, op }),
                     Output::Deliver { .. } => {}
                 }

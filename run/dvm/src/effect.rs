@@ -170,6 +170,7 @@ pub enum Effect {
     LookAt {
         look: u64,
         path: String,
+        reads: bool,
     },
     Spawn(Box<ProcStart>),
     /// A process is about to learn of a directory of its own, which must exist (mode 0700, with its parents).

@@ -88,7 +88,9 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
                         effects.push_back(Effect::WriteFile { path, at, bytes })
                     }
                     Output::RemoveFile { path } => effects.push_back(Effect::RemoveFile { path }),
-                    Output::LookAt { look, path } => effects.push_back(Effect::LookAt { look, path }),
+                    Output::LookAt { look, path, reads } => {
+                        effects.push_back(Effect::LookAt { look, path, reads })
+                    }
                     Output::CallHost { call, op } => {
                         self.daemon.handle(now, Happening::HostCall { call, op }, &mut self.acts);
                     }

@@ -294,9 +294,10 @@ impl<D: Decide> Owner<D> {
                 }
             }
             Effect::RemoveFile { path } => self.files.remove(&path),
-            Effect::LookAt { look, path } => {
+            Effect::LookAt { look, path, reads } => {
                 let wakes = self.wakes.0.clone();
-                if !look_at(path, move |file| drop(wakes.blocking_send(Wake::Looked { look, file }))) {
+                let told = move |file| drop(wakes.blocking_send(Wake::Looked { look, file }));
+                if !look_at(path, reads, told) {
                     self.news.push(Input::Looked { look, file: None });
                 }
             }

@@ -21,6 +21,8 @@ pub enum ServerCall {
     RegisterClient { proc: ProcId, uid: u32, gid: u32 },
     /// Local processes of a job were started with these pids. Answer: `Done`.
     Started { nspace: Nspace, pids: Vec<(Rank, u32)> },
+    /// These processes of a job are paused, or go on: a pause is no silence. Answer: `Done`.
+    Paused { nspace: Nspace, ranks: Vec<Rank>, is_paused: bool },
     /// The process has ended: requests that wait for it fail. Its committed values stay until its job is deregistered.
     /// Answer: `Done`.
     DeregisterClient(ProcId),

@@ -73,6 +73,12 @@ impl Tables {
                 }
                 Status::SUCCESS
             }
+            ServerCall::Paused { nspace, ranks, is_paused } => {
+                for rank in ranks {
+                    self.monitors.on_paused(&ProcId::new(&nspace, rank), is_paused, cx.now);
+                }
+                Status::SUCCESS
+            }
             ServerCall::CollectJobInfo { nspaces, format } => {
                 let jobs = self.collect_job_info(cx, &nspaces, format);
                 return cx.give(id, ServerReturn::JobInfo(jobs));

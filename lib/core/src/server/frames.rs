@@ -55,7 +55,7 @@ impl Tables {
     fn on_frame(&mut self, cx: &mut Cx<'_>, conn: ConnId, frame: &Frame) {
         let Some(peer) = cx.peers.conns.peer_mut(conn) else { return };
         if frame.tag == TAG_HEARTBEAT {
-            return self.monitors.on_heartbeat(conn);
+            return self.monitors.on_heartbeat(conn, cx.now);
         }
         if frame.tag == TAG_IOF {
             return match Taken::decode(&frame.payload, peer.dialect()) {

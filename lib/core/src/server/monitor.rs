@@ -2,7 +2,7 @@
 //!
 //! A process asks to be watched, and then gives signs of life: heartbeats, or changes of a file. After more than the allowed
 //! number of windows without one, the event that the process chose is raised once, and again only after a sign of life in
-//! between.
+//! between. The windows of a process that is paused do not count.
 
 mod file;
 
@@ -18,6 +18,7 @@ use super::event::{Events, Raiser};
 use super::host::Then;
 use super::limits::MAX_MONITORS;
 use super::peer::Asker;
+use super::registry::Client;
 use super::timers::{Timer, TimerId};
 use super::turn::Cx;
 use crate::host::{Asked, Event, HostOp};
@@ -38,6 +39,7 @@ pub(super) const ATTRIBUTES: &[&str] = &[
     keys::MONITOR_FILE_CHECK_TIME,
     keys::MONITOR_FILE_DROPS,
     keys::RANGE,
+    keys::EVENT_CUSTOM_RANGE,
 ];
 
 #[derive(Debug, Default)]
@@ -61,6 +63,9 @@ struct Watched {
     alerted: bool,
     event: Status,
     range: Range,
+    /// For [`Range::CUSTOM`]: the processes to alert.
+    audience: Option<Info>,
+    is_paused: bool,
     timer: TimerId,
 }
 
@@ -76,7 +81,7 @@ impl Monitors {
     pub(super) fn on_monitor(&mut self, cx: &mut Cx<'_>, from: Asker, request: Monitor) {
         match request.what.key.as_str() {
             keys::SEND_HEARTBEAT => {
-                self.on_heartbeat(from.conn);
+                self.on_heartbeat(from.conn, cx.now);
                 return cx.answer_infos(&from, Status::SUCCESS, Vec::new());
             }
             keys::MONITOR_HEARTBEAT => {
@@ -117,6 +122,7 @@ impl Monitors {
     fn watch_heartbeats(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Monitor) -> Result<(), Status> {
         let window = window(&request.directives, keys::MONITOR_HEARTBEAT_TIME)?;
         let drops = number(&request.directives, keys::MONITOR_HEARTBEAT_DROPS).unwrap_or(0);
+        has_audience(&request.directives)?;
         self.make_room(from, 1)?;
         self.watch(cx, from, request, (Signs::Heartbeats(0), window, drops));
         Ok(())
@@ -125,13 +131,15 @@ impl Monitors {
     fn watch_files(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Monitor) -> Result<(), Status> {
         let window = window(&request.directives, keys::MONITOR_FILE_CHECK_TIME)?;
         let drops = number(&request.directives, keys::MONITOR_FILE_DROPS).unwrap_or(0);
-        let files = WatchedFile::all(request)?;
+        has_audience(&request.directives)?;
+        let pid = cx.peers.jobs.client(&from.proc).and_then(Client::pid);
+        let files = WatchedFile::all(request, pid)?;
         self.make_room(from, files.len())?;
         for file in files {
-            let path = file.path().to_owned();
+            let (path, reads) = (file.path().to_owned(), file.counts_reads());
             let number = self.watch(cx, from, request, (Signs::File(file), window, drops));
             // Later looks are compared with this one.
-            cx.out.push(Output::LookAt { look: number, path });
+            cx.out.push(Output::LookAt { look: number, path, reads });
         }
         Ok(())
     }
@@ -173,6 +181,8 @@ impl Monitors {
                 Some(Value::Range(range)) => *range,
                 _ => Range::NAMESPACE,
             },
+            audience: request.directives.iter().find(|info| info.key == *keys::EVENT_CUSTOM_RANGE).cloned(),
+            is_paused: false,
             timer: cx.timers.set(cx.now.after(window), Timer::Window(number)),
         };
         self.watched.insert(number, watched);
@@ -193,11 +203,19 @@ impl Monitors {
         self.unwatch(cx, conn, None);
     }
 
-    pub(super) fn on_heartbeat(&mut self, conn: ConnId) {
+    /// The host has paused this process, or it goes on: then the time without a sign of life begins anew.
+    pub(super) fn on_paused(&mut self, proc: &ProcId, is_paused: bool, now: Time) {
+        for watched in self.watched.values_mut().filter(|w| w.proc == *proc) {
+            watched.is_paused = is_paused;
+            (watched.missed, watched.alive) = (0, now);
+        }
+    }
+
+    pub(super) fn on_heartbeat(&mut self, conn: ConnId, now: Time) {
         for watched in self.watched.values_mut().filter(|w| w.conn == conn) {
             if let Signs::Heartbeats(beats) = &mut watched.signs {
                 *beats = beats.saturating_add(1);
-                watched.alerted = false;
+                (watched.alive, watched.alerted) = (now, false);
             }
         }
     }
@@ -206,10 +224,16 @@ impl Monitors {
     pub(super) fn on_window_over(&mut self, cx: &mut Cx<'_>, events: &mut Events, number: u64) {
         let Some(watched) = self.watched.get_mut(&number) else { return };
         watched.timer = cx.timers.set(cx.now.after(watched.window), Timer::Window(number));
+        if watched.is_paused {
+            return;
+        }
         let is_alive = match &mut watched.signs {
             Signs::Heartbeats(beats) => std::mem::take(beats) > 0,
             Signs::File(file) => match file.look() {
-                Some(path) => return cx.out.push(Output::LookAt { look: number, path }),
+                Some(path) => {
+                    let reads = file.counts_reads();
+                    return cx.out.push(Output::LookAt { look: number, path, reads });
+                }
                 // Its file system has not answered the previous look yet.
                 None => false,
             },
@@ -239,7 +263,11 @@ impl Watched {
     /// One more window is over.
     fn judge(&mut self, cx: &mut Cx<'_>, events: &mut Events, is_alive: bool) {
         if is_alive {
-            (self.missed, self.alive, self.alerted) = (0, cx.now, false);
+            (self.missed, self.alerted) = (0, false);
+            // A heartbeat says when it came.
+            if matches!(self.signs, Signs::File(_)) {
+                self.alive = cx.now;
+            }
             return;
         }
         self.missed = self.missed.saturating_add(1);
@@ -251,12 +279,22 @@ impl Watched {
         let mut info = vec![Info::new(keys::EVENT_AFFECTED_PROC, self.proc.clone())];
         info.extend(self.id.as_deref().map(|id| Info::new(keys::MONITOR_ID, id)));
         if let Signs::File(file) = &self.signs {
-            info.push(Info::new(keys::MONITOR_FILE, file.path()));
+            info.push(Info::new(keys::MONITOR_FILE, file.name()));
         }
+        info.extend(self.audience.clone());
         info.push(Info::new(SILENT, cx.now.since(self.alive).as_millis() as u64));
         let event = Event { code: self.event, source: self.proc.clone(), range: self.range, info };
         // The watched process gets the event as well, if it registered for it.
         events.raise(cx, &event, Raiser::Server, Then::Nothing);
+    }
+}
+
+/// An alert with a custom range needs the processes that it is for.
+fn has_audience(directives: &[Info]) -> Result<(), Status> {
+    let is_custom = matches!(directives.find(keys::RANGE), Some(Value::Range(Range::CUSTOM)));
+    match is_custom && directives.find(keys::EVENT_CUSTOM_RANGE).is_none() {
+        true => Err(Status::ERR_BAD_PARAM),
+        false => Ok(()),
     }
 }
 

@@ -532,10 +532,10 @@ impl<M: Role> Progress<M> {
             Output::Close { conn } => self.links.close(conn, self.now()),
             Output::WriteFile { path, at, bytes } => self.files.write(path, at, &bytes),
             Output::RemoveFile { path } => self.files.remove(&path),
-            Output::LookAt { look, path } => {
+            Output::LookAt { look, path, reads } => {
                 let queue = self.queue.clone();
                 let told = move |file| drop(queue.push_now(Order::Looked { look, file }));
-                if !look_at(path, told) {
+                if !look_at(path, reads, told) {
                     drop(self.queue.push_now(Order::Looked { look, file: None }));
                 }
             }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phalanx_core::host::Asked;
-use phalanx_core::{HostCall, HostReply};
+use phalanx_core::{HostCall, HostReply, ServerCall};
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::effect::Effect;
 use crate::local::Tables;
+use crate::local::calls::Call;
 use crate::local::procs::{Killed, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
@@ -38,12 +39,22 @@ impl Tables {
         let grace = grace.or(job.desc.kill_after).unwrap_or(limits.kill_grace);
         let alone = ranks.is_some() && !job.is_ending;
         let kill_at = cx.now.after(grace);
+        let mut paused = [Vec::new(), Vec::new()];
         for (rank, proc) in chosen(&mut job.procs, ranks) {
             let proc = proc.heir();
+            let before = proc.is_paused();
             proc.act(cx, &ProcId::new(nspace, rank), (action, pauser), alone);
+            if proc.is_paused() != before {
+                paused[usize::from(!before)].push(rank);
+            }
             if matches!(action, Control::Terminate { .. }) && proc.phase != Phase::Gone {
                 proc.kill_at = Some(proc.kill_at.map_or(kill_at, |at| at.min(kill_at)));
             }
+        }
+        for (is_paused, ranks) in [false, true].into_iter().zip(paused).filter(|(_, ranks)| !ranks.is_empty())
+        {
+            let call = ServerCall::Paused { nspace: nspace.clone(), ranks, is_paused };
+            cx.call(call, Call::Told("telling of a pause"));
         }
         let waits = job.procs.values().any(|proc| proc.killed.is_some() && proc.phase != Phase::Gone);
         match action {

@@ -8,6 +8,8 @@ use crate::machine::FileLook;
 
 #[derive(Clone, Debug)]
 pub(super) struct WatchedFile {
+    /// As the request names it, and where it is.
+    name: String,
     path: String,
     size: bool,
     access: bool,
@@ -35,7 +37,8 @@ pub(super) enum Seen {
 
 impl WatchedFile {
     /// The files of a request, and which of their changes count. Older releases put the path into the kind of change, too.
-    pub(super) fn all(request: &Monitor) -> Result<Vec<WatchedFile>, Status> {
+    /// `pid`: the process whose directory relative paths begin at.
+    pub(super) fn all(request: &Monitor, pid: Option<u32>) -> Result<Vec<WatchedFile>, Status> {
         let wants =
             |key| request.directives.find(key).is_some_and(|value| path(value).is_some() || value.is_true());
         let (size, access) = (wants(keys::MONITOR_FILE_SIZE), wants(keys::MONITOR_FILE_ACCESS));
@@ -49,8 +52,23 @@ impl WatchedFile {
                 .map(|path| vec![path]),
         };
         let paths = paths.filter(|paths| !paths.is_empty()).ok_or(Status::ERR_BAD_PARAM)?;
-        let file = |path| WatchedFile { path, size, access, modify, last: Last::Never, is_looked_at: true };
+        let file = |name: String| {
+            let path = match pid.filter(|_| !name.starts_with('/')) {
+                Some(pid) => format!("/proc/{pid}/cwd/{name}"),
+                None => name.clone(),
+            };
+            WatchedFile { name, path, size, access, modify, last: Last::Never, is_looked_at: true }
+        };
         Ok(paths.into_iter().map(file).collect())
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether its being read is a sign of life.
+    pub(super) fn counts_reads(&self) -> bool {
+        self.access
     }
 
     pub(super) fn path(&self) -> &str {

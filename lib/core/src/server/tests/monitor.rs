@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use phalanx_spec::DataType;
-use phalanx_spec::{Status, keys};
+use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_wire::cmd::event::RegisterEvents;
 use phalanx_wire::cmd::monitor::{Monitor, SILENT};
 use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::frame::{TAG_HEARTBEAT, encode_frame};
 use phalanx_wire::{DataArray, Info, InfoList, Value};
 
-use super::world::{World, proc};
+use super::world::{World, ns, proc};
 use crate::host::HostReply;
 use crate::machine::{ConnId, FileLook, Input};
+use crate::server::ServerCall;
 
 const CODE: Status = Status(-3000);
 
@@ -157,6 +157,72 @@ fn a_file_that_no_longer_grows_is_reported_once() {
         window(&mut world, Some(file(5, 9, 9)));
     }
     assert_eq!(heard(&world, b), 2, "after a sign of life it counts anew");
+}
+
+fn heartbeats(more: Vec<Info>) -> Request {
+    let time = Info::new(keys::MONITOR_HEARTBEAT_TIME, 5u32);
+    Request::Monitor(Monitor {
+        what: Info::new(keys::MONITOR_HEARTBEAT, Value::Pointer),
+        error: CODE,
+        directives: [time].into_iter().chain(more).collect(),
+    })
+}
+
+#[test]
+fn silence_counts_from_the_last_heartbeat() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    world.ask::<InfoReply>(a, &heartbeats(Vec::new()));
+    world.advance(Duration::from_secs(4));
+    world.bytes(a, &encode_frame(0, TAG_HEARTBEAT, &[]));
+    world.advance(Duration::from_secs(1));
+    world.advance(Duration::from_secs(5));
+    assert_eq!(world.client(b).events[0].info.find(SILENT), Some(&6_000_u64.into()));
+}
+
+#[test]
+fn a_paused_process_is_not_silent() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    world.ask::<InfoReply>(a, &heartbeats(Vec::new()));
+    let pause = |is_paused| ServerCall::Paused { nspace: ns("job"), ranks: vec![Rank(0)], is_paused };
+    world.call(pause(true));
+    for _ in 0..4 {
+        world.advance(Duration::from_secs(5));
+    }
+    assert_eq!(heard(&world, b), 0);
+    world.call(pause(false));
+    world.advance(Duration::from_secs(5));
+    assert_eq!(heard(&world, b), 1, "now it is silent");
+}
+
+#[test]
+fn an_alert_for_chosen_processes_reaches_them() {
+    let mut world = World::with_job(1, 3);
+    let [a, b, c] = [0, 1, 2].map(|rank| world.connect(rank));
+    for conn in [b, c] {
+        world.ask_status(conn, &register(&[CODE], Vec::new()));
+    }
+    let custom = Info::new(keys::RANGE, Value::Range(Range::CUSTOM));
+    let refused: InfoReply = world.ask(a, &heartbeats(vec![custom.clone()]));
+    assert_eq!(refused.status, Status::ERR_BAD_PARAM, "it would reach nobody");
+    let audience = Info::new(keys::EVENT_CUSTOM_RANGE, proc("job", 2));
+    world.ask::<InfoReply>(a, &heartbeats(vec![custom, audience]));
+    world.advance(Duration::from_secs(5));
+    assert_eq!((heard(&world, b), heard(&world, c)), (0, 1));
+}
+
+#[test]
+fn relative_paths_begin_at_the_directory_of_the_process() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    world.call(ServerCall::Started { nspace: ns("job"), pids: vec![(Rank(0), 70)] });
+    let paths = DataArray { of: DataType::STRING, items: vec!["out".into(), "/out".into()] };
+    world.ask::<InfoReply>(a, &watch(paths.into(), Vec::new()));
+    let paths: Vec<&str> = world.looks.iter().map(|(_, path)| path.as_str()).collect();
+    assert_eq!(paths, ["/proc/70/cwd/out", "/out"]);
 }
 
 #[test]

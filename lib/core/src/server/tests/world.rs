@@ -231,7 +231,7 @@ impl World {
                     file.extend(bytes);
                 }
                 Output::RemoveFile { path } => assert!(self.files.remove(&path).is_some()),
-                Output::LookAt { look, path } => self.looks.push((look, path)),
+                Output::LookAt { look, path, .. } => self.looks.push((look, path)),
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("not a server's output"),
             }
         }
