@@ -462,6 +462,25 @@ const OPTIONS: &[Known] = &[
         r.line.job.kill_on_bad_exit = BadExit::None;
         Ok(())
     }),
+    known(
+        &["with-ft"],
+        &["ulfm|mpi|none"],
+        "Open MPI's fault tolerance: the others go on when a rank fails, and hear of it",
+        |r, v| {
+            match v.text(0)?.to_ascii_lowercase().as_str() {
+                "ulfm" | "mpi" | "ompi" | "true" | "yes" | "1" => {
+                    r.env.push("OMPI_MCA_mpi_ft_enable=true".into());
+                    r.line.job.kill_on_bad_exit = BadExit::None;
+                }
+                "none" | "false" | "no" | "0" => r.env.push("OMPI_MCA_mpi_ft_enable=false".into()),
+                other => {
+                    return Err(Failure::usage(format!("there is no fault tolerance '{other}'"))
+                        .hint("'--with-ft ulfm' is that of Open MPI, '--with-ft none' turns it off"));
+                }
+            }
+            Ok(())
+        },
+    ),
     known(&["q", "quiet"], &[], "say nothing but errors", |r, _| {
         r.line.job.quiet = true;
         Ok(())

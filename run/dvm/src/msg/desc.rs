@@ -112,6 +112,18 @@ impl JobDesc {
         env.into_values().cloned().collect()
     }
 
+    /// Whether Open MPI's fault tolerance is on in its programs, and the job goes on when a rank fails.
+    pub(crate) fn survives_failures(&self) -> bool {
+        let is_on = |app: &AppDesc| {
+            let mut entries = self.env.iter().chain(&app.env).map(Text::as_bytes).rev();
+            let value = entries.find_map(|entry| entry.strip_prefix(FAULT_TOLERANCE));
+            value.is_some_and(|value| {
+                matches!(value.to_ascii_lowercase().as_slice(), b"1" | b"true" | b"yes" | b"on")
+            })
+        };
+        self.on_failure == FailurePolicy::Continue && self.apps.iter().any(is_on)
+    }
+
     pub(crate) fn node_of(&self, rank: Rank) -> Option<NodeId> {
         (rank.0 < self.size).then(|| NodeId(self.places.node.get(rank.0)))
     }
@@ -350,6 +362,9 @@ impl FailurePolicy {
         }
     }
 }
+
+/// The variable of the parameter, as `px run -x` or a spawn sets it.
+const FAULT_TOLERANCE: &[u8] = b"OMPI_MCA_mpi_ft_enable=";
 
 encoded!(struct JobDesc {
     nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, told_ends,

@@ -54,6 +54,9 @@ impl Root {
         let number = self.append(cx, nspace, what).unwrap_or_default();
         self.withdraw_published_by(cx, &end.proc);
         self.interests.tell_proc_end(cx, end, self.stamp(number, cx.now), &concerned);
+        if !ends_job {
+            self.tell_survivors(cx, nspace, &ranks);
+        }
         self.log_end_of_proc(cx, end);
         if ends_job {
             let verdict = self.jobs.get(nspace).map(|job| journal::failure_of(&job.journal, end));
@@ -300,6 +303,7 @@ impl Root {
             self.withdraw_published_by(cx, &ProcId::new(nspace, Rank(rank)));
         }
         self.interests.tell_lost(cx, (nspace, ranks), self.stamp(number, cx.now), &concerned);
+        self.tell_survivors(cx, nspace, ranks);
         self.tell_user_of(cx, &ProcId::all(nspace), &text);
     }
 

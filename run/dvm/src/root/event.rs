@@ -155,6 +155,17 @@ impl Root {
         cx.cast(to, Down::Event { event: Arc::new(event.clone()), except: Some(origin) });
     }
 
+    /// Fault-tolerant MPI registers for all events and for no code, and takes each process that an event names for one that failed. Other jobs' MPI aborts
+    /// at such an event, so only jobs that ask for it get one.
+    pub(super) fn tell_survivors(&self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let Some(desc) = self.desc(nspace).filter(|desc| desc.survives_failures()) else { return };
+        let proc = |rank| ProcId::new(nspace, Rank(rank));
+        let Some(source) = ranks.iter().next().map(proc) else { return };
+        let info = ranks.iter().map(|rank| Info::new(keys::EVENT_AFFECTED_PROC, proc(rank))).collect();
+        let event = Event { code: Status::ERR_PROC_ABORTED, source, range: Range::NAMESPACE, info };
+        cx.cast(desc.nodes.clone(), Down::Event { event: Arc::new(event), except: None });
+    }
+
     /// The daemons that host any of `procs`.
     pub(super) fn nodes_of_procs(&self, procs: impl Iterator<Item = ProcId>) -> Ranges {
         let mut nodes = Ranges::new();

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use phalanx_interop::{Library::OpenMpi5, Outcome, SIZES, host, mpi_programs, px, script, wheel};
+use phalanx_interop::{Library::OpenMpi5, Outcome, SIZES, host, mpi, mpi_programs, px, script, wheel};
 
 #[test]
 fn hello() {
@@ -56,6 +56,14 @@ fn publish() {
 #[test]
 fn spawn_of_a_missing_program_is_survived() {
     mpi_programs::spawn_missing(OpenMpi5, 2, "self,sm,tcp");
+}
+
+#[test]
+fn survivors_shrink_their_communicator() {
+    let options = ["-n", "3", "--kill-on-bad-exit", "none", "-x", "OMPI_MCA_mpi_ft_enable=true"];
+    let job = px(options).arg(mpi(OpenMpi5, "shrink")).with(OpenMpi5);
+    let outcome = job.run().expect_code(128 + 9);
+    outcome.expect_lines([0, 2].map(|rank| format!("rank {rank}: 2 of 3 are left, failed 1, sum 2")));
 }
 
 #[test]
