@@ -10,6 +10,7 @@
  *   show                 the same without a callback
  *   over                 waits for the end of the last job
  *   leave                ends here, without finalize
+ *   exits                from now on the handler of the end of a job ends the tool
  *
  * With descriptor 3, says there what it has spawned, "NAMESPACE", or the number of the failure. */
 #include <pmix_tool.h>
@@ -22,12 +23,14 @@
 #define MOST 32
 
 static char child[PMIX_MAX_NSLEN + 1], ended[MOST][PMIX_MAX_NSLEN + 1];
-static volatile int ends;
+static volatile int ends, exits;
 
 static void on_end(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                    pmix_info_t *results, size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *data)
 {
     (void) handler, (void) status, (void) source, (void) results, (void) nresults;
+    if (exits)
+        exit(0);
     for (size_t n = 0; n < ninfo && ends < MOST; n++)
         if (strcmp(info[n].key, PMIX_EVENT_AFFECTED_PROC) == 0) {
             memcpy(ended[ends], info[n].value.data.proc->nspace, sizeof ended[0]);
@@ -114,6 +117,8 @@ int main(int argc, char **argv)
         } else if (strcmp(word, "over") == 0) {
             while (!is_over())
                 nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+        } else if (strcmp(word, "exits") == 0) {
+            exits = 1;
         } else if (strcmp(word, "leave") == 0) {
             _exit(0);
         } else {

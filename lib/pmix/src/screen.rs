@@ -123,6 +123,18 @@ impl Screen {
         self.to.try_send(Word::Written(tell)).ok().map(|()| told)
     }
 
+    /// To be called to wait until all earlier output is written.
+    pub(crate) fn waiter(&self) -> impl FnOnce() + use<> {
+        let to = self.to.clone();
+        move || {
+            let (tell, told) = sync_channel(1);
+            // A screen that has ended writes nothing more.
+            if to.send(Word::Written(tell)).is_ok() {
+                let _ = told.recv();
+            }
+        }
+    }
+
     /// Begins to show output, with the style that the directives may override.
     pub fn begin(&self, defaults: Vec<Info>) {
         let _ = self.to.send(Word::Defaults(defaults));

@@ -28,8 +28,8 @@ struct Table {
     server: Option<Nspace>,
     /// Jobs with output that arrives without a pull, and whether it is shown.
     jobs: BTreeMap<Nspace, bool>,
-    /// How many spawns are unanswered.
-    spawning: usize,
+    /// The unanswered spawns: whether their output is shown.
+    spawning: Vec<bool>,
     /// Output from before the answer to the spawn, which some servers send later.
     early: VecDeque<Shot>,
     screen: Option<Screen>,
@@ -69,7 +69,7 @@ impl Shown {
             _ if is_shown => screen::take_on(job, &[FORM_ATTRIBUTES, BUFFER_ATTRIBUTES])?,
             _ => Vec::new(),
         };
-        self.lock().spawning += 1;
+        self.lock().spawning.push(is_shown);
         Ok(Some(Showing { shown: self.clone(), is_shown, form }))
     }
 
@@ -84,7 +84,7 @@ impl Shown {
         match table.jobs.get(nspace) {
             Some(true) => table.show(shot),
             Some(false) => {}
-            None if table.spawning > 0 && table.server.as_ref() != Some(nspace) => {
+            None if !table.spawning.is_empty() && table.server.as_ref() != Some(nspace) => {
                 table.early.push_back(shot);
                 if table.early.len() > MOST_EARLY {
                     let first = table.early.pop_front();
@@ -122,6 +122,16 @@ impl Shown {
         written.map(|written| written.recv_timeout(PATIENCE));
     }
 
+    /// Waits until the output of a job that is over is written, however long that takes: the program may exit when it learns of the end.
+    pub(crate) fn settle_job(&self, nspace: &Nspace) {
+        let written = {
+            let mut table = self.lock();
+            table.show_early_of(nspace);
+            table.screen.as_ref().map(Screen::waiter)
+        };
+        written.into_iter().for_each(|wait| wait());
+    }
+
     /// Writes all that has arrived.
     pub(crate) fn close(&self) {
         let screen = {
@@ -153,6 +163,18 @@ impl Table {
         if let Some(screen) = self.screen() {
             screen.show(shot);
             self.fresh = true;
+        }
+    }
+
+    /// What has come for a job that is over while its spawn is unanswered here.
+    fn show_early_of(&mut self, nspace: &Nspace) {
+        let is_shown = self.spawning.last().copied();
+        let (Some(is_shown), false) = (is_shown, self.jobs.contains_key(nspace)) else { return };
+        let (own, others): (VecDeque<Shot>, _) =
+            std::mem::take(&mut self.early).into_iter().partition(|shot| shot.stream.proc.nspace == *nspace);
+        self.early = others;
+        if is_shown {
+            own.into_iter().for_each(|shot| self.show(shot));
         }
     }
 
@@ -207,8 +229,10 @@ impl Showing {
 impl Drop for Showing {
     fn drop(&mut self) {
         let mut table = self.shown.lock();
-        table.spawning -= 1;
-        if table.spawning == 0 {
+        if let Some(own) = table.spawning.iter().position(|is_shown| *is_shown == self.is_shown) {
+            table.spawning.remove(own);
+        }
+        if table.spawning.is_empty() {
             table.show_early();
         }
     }

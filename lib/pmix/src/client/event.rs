@@ -1,8 +1,8 @@
 //! Events: handlers, and raising events.
 
 use phalanx_core::{ClientCall, Event, HandlerId, Verdict};
-use phalanx_spec::{Range, Status};
-use phalanx_wire::Info;
+use phalanx_spec::{Range, Status, keys};
+use phalanx_wire::{Info, InfoList, Value};
 
 use super::Client;
 use crate::engine::{Callback, EventDone};
@@ -36,10 +36,18 @@ impl Client {
     /// Stores a handler that may complete later, for a registration by [`submit`](Client::submit).
     pub fn keep_event_handler(
         &self,
-        handler: impl FnMut(&Event, &[Info], EventDone) + Send + 'static,
+        mut handler: impl FnMut(&Event, &[Info], EventDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         self.check_pid()?;
-        self.engine.keep(Callback::Event(Box::new(handler)))
+        let shown = self.shown.clone();
+        self.engine.keep(Callback::Event(Box::new(move |event, results, done| {
+            if event.code == Status::EVENT_JOB_END
+                && let Some(Value::Proc(job)) = event.info.find(keys::EVENT_AFFECTED_PROC)
+            {
+                shown.settle_job(&job.nspace);
+            }
+            handler(event, results, done);
+        })))
     }
 
     /// Drops a stored handler.

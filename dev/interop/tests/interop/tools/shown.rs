@@ -81,6 +81,21 @@ fn output_of_spawned_jobs_is_shown() {
     launcher.end();
 }
 
+/// A tool may exit when it hears of the end of its job.
+#[test]
+fn all_output_is_shown_before_the_end_is_told() {
+    let launcher = launcher(1);
+    for script in ["seq 20000", "echo out"] {
+        for _ in 0..10 {
+            let words = ["init", "exits", "spawn", script, "over"];
+            let ours = told(&launcher, Some(libpmix()), &words);
+            let expected = if script == "echo out" { 1 } else { 20_000 };
+            assert_eq!((ours.stdout.len(), ours.stderr.len()), (expected, 0), "{script}");
+        }
+    }
+    launcher.end();
+}
+
 #[test]
 fn ignored_directives_are_shown() {
     let launcher = launcher(1);
