@@ -588,3 +588,32 @@ fn a_server_that_stops_without_an_answer_has_stopped() {
     fs::write(&over, "").expect("writing");
     let _ = running.wait().expect_code(0);
 }
+
+/// A job that was spawned with `PMIX_NOHUP` goes on when the terminal of its `px run` is gone, and its sibling ends.
+#[test]
+fn a_hangup_spares_jobs_that_are_to_outlive_it() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    for server in [&[][..], &["--pid", &pid]] {
+        let place = new_directory();
+        let path = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
+        let script = |name: &str| {
+            format!("echo $$ > {0}.new; mv {0}.new {0}; until [ -e {1} ]; do sleep 0.05; done; echo > {0}", path(name), path("end"))
+        };
+        let (stays, goes) = (script("stays"), script("goes"));
+        let job = px_at(&dvm, &[&["run", "-n", "1"], server].concat()).arg(pmix("spawn"));
+        let px = job.args(["flag", "pmix.nohup", "sh", &stays, "sh", &goes, "until", &path("end")]).start();
+        eventually("both run", || ["stays", "goes"].iter().all(|name| place.path().join(name).exists()));
+        let [stays, goes] = ["stays", "goes"].map(|name| number(&place.path().join(name)));
+        px.signal(Signal::HUP);
+        eventually("the other job to end", || !lives(goes));
+        // A shell and the kernel both send it.
+        px.signal(Signal::HUP);
+        assert!(lives(stays), "{server:?}");
+        fs::write(place.path().join("end"), "").expect("a file");
+        let _ = px.wait().expect_code(129);
+        let ends = ["stays", "goes"].map(|name| fs::read_to_string(path(name)).expect("readable"));
+        assert_eq!(ends.map(|text| text == "\n"), [true, false], "{server:?}: it was not ended");
+    }
+    stop(dvm);
+}

@@ -1,6 +1,6 @@
 //! The descendants of the job that `px run` has started: jobs spawned by its ranks, and so on. The command ends with the last of them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use phalanx_dvm::JobEnd;
@@ -10,7 +10,8 @@ use crate::render::words;
 
 #[derive(Default)]
 pub(crate) struct Below {
-    living: BTreeSet<Nspace>,
+    /// The value: `PMIX_NOHUP` was given for it.
+    living: BTreeMap<Nspace, bool>,
     /// How the top job has ended.
     top: Option<JobEnd>,
     /// What is left of its time limit: the limit and the deadline.
@@ -20,16 +21,21 @@ pub(crate) struct Below {
 }
 
 impl Below {
-    pub(crate) fn add(&mut self, nspace: Nspace) {
-        self.living.insert(nspace);
+    pub(crate) fn add(&mut self, nspace: Nspace, nohup: bool) {
+        self.living.insert(nspace, nohup);
     }
 
     pub(crate) fn has(&self, nspace: Option<&Nspace>) -> bool {
-        nspace.is_some_and(|nspace| self.living.contains(nspace))
+        nspace.is_some_and(|nspace| self.living.contains_key(nspace))
     }
 
     pub(crate) fn living(&self) -> impl Iterator<Item = &Nspace> {
-        self.living.iter()
+        self.living.keys()
+    }
+
+    /// Those that end when the terminal is gone.
+    pub(crate) fn hung_up(&self) -> impl Iterator<Item = &Nspace> {
+        self.living.iter().filter(|(_, nohup)| !**nohup).map(|(nspace, _)| nspace)
     }
 
     pub(crate) fn is_top_over(&self) -> bool {

@@ -12,7 +12,8 @@ use phalanx_core::output::{Channel, Stream};
 use phalanx_dvm::map::{NodeResources, Placement};
 use phalanx_dvm::{Control, JobEnd, JobVerdict, Limits, Placed, Report};
 use phalanx_node::{SignalEvent, Signals, stop_self};
-use phalanx_wire::{Nspace, plain};
+use phalanx_wire::{InfoList, Nspace, plain};
+use pmix::keys;
 use rustix::io::Errno;
 
 use crate::cmd::run::below::Below;
@@ -44,6 +45,8 @@ pub(crate) struct User<'a> {
     below: Below,
     /// How often we were asked to end the job.
     asked_to_end: u32,
+    /// By SIGHUP only: jobs with `PMIX_NOHUP` go on.
+    hung_up: bool,
     /// Since when the job is about to end: from then on, waiting for readers of output is limited.
     ending: Option<Instant>,
     /// The action to apply as soon as the job has a name.
@@ -93,6 +96,7 @@ impl<'a> User<'a> {
             nspace: None,
             below: Below::default(),
             asked_to_end: 0,
+            hung_up: false,
             ending: None,
             postponed: None,
             standstill: Standstill::default(),
@@ -199,7 +203,7 @@ impl<'a> User<'a> {
             Report::Ending { .. } => {}
             Report::Spawned { nspace, placed, parent, info, elsewhere } => {
                 if parent.is_some() && (parent == self.nspace || self.below.has(parent.as_ref())) {
-                    self.below.add(nspace.clone());
+                    self.below.add(nspace.clone(), info.is_set(keys::NOHUP));
                     self.late_below = self.asked_to_end > 0;
                 }
                 let hosts = hosts(&placed);
@@ -210,7 +214,7 @@ impl<'a> User<'a> {
             Report::Ended(end) if self.nspace.as_ref() == Some(&end.nspace) => {
                 let limit = self.run.request.timeout;
                 let left = limit.map(|limit| (limit, now + limit.saturating_sub(end.duration)));
-                let well = end.exit_code == 0 && self.asked_to_end == 0;
+                let well = (end.exit_code == 0 && self.asked_to_end == 0) || self.hung_up;
                 let end = self.below.top_ended(*end, left);
                 if end.is_none() && well {
                     // The descendants go on, and so does their output.
@@ -327,6 +331,7 @@ impl<'a> User<'a> {
     }
 
     async fn on_signal(&mut self, signal: SignalEvent) {
+        self.hung_up &= signal == SignalEvent::Hangup || !signal.is_wish_to_end();
         match signal {
             SignalEvent::Interrupt => self.end_job(SIGINT).await,
             SignalEvent::Terminate => {
@@ -335,7 +340,10 @@ impl<'a> User<'a> {
                 }
                 self.end_job(SIGTERM).await;
             }
-            SignalEvent::Hangup => self.end_job(SIGHUP).await,
+            SignalEvent::Hangup => {
+                self.hung_up |= self.asked_to_end == 0;
+                self.end_job(SIGHUP).await;
+            }
             SignalEvent::Quit => self.end_job(SIGQUIT).await,
             SignalEvent::Suspend if self.standstill.is_asked() => {}
             SignalEvent::Suspend => self.suspend().await,
@@ -409,7 +417,13 @@ impl<'a> User<'a> {
     }
 
     async fn control(&mut self, action: Control) {
+        let ends = matches!(action, Control::Terminate { .. } | Control::Kill);
         match &self.nspace {
+            Some(nspace) if ends && self.hung_up => {
+                for job in std::iter::once(nspace).chain(self.below.hung_up()) {
+                    self.runner.control(job, action).await;
+                }
+            }
             Some(nspace) => {
                 for job in std::iter::once(nspace).chain(self.below.living()) {
                     self.runner.control(job, action).await;

@@ -10,6 +10,7 @@ use crate::job::{JobVerdict, ToolProcess};
 use crate::msg::{Found, JobDesc, Subject, exit_code};
 use crate::ranges::Ranges;
 use crate::root::Root;
+use crate::root::descent::Separation;
 use crate::root::jobs::RootJob;
 use crate::root::journal::Journal;
 
@@ -165,6 +166,11 @@ impl Root {
             Info::new(names::STATE, word),
         ];
         about.extend(desc.parent.clone().map(|parent| Info::new(keys::PARENT_ID, parent)));
+        if let View::Live(job, _) = view
+            && job.separation == Separation::Nohup
+        {
+            about.push(Info::new(keys::NOHUP, true));
+        }
         about.extend(view.journal().run_by().map(|tool| Info::new(names::RUN_BY, tool.clone())));
         about.extend(view.verdict().into_iter().flat_map(|verdict| about_verdict(verdict, usize::MAX)));
         let journal = view.journal();
