@@ -475,8 +475,6 @@ impl<S: RankServer> World<S> {
                     self.at(self.now, Event::Proc(proc));
                 }
             }
-            // Input of this world has no other reader.
-            Effect::StdinWanted { .. } => {}
             Effect::StdinCredit { nspace, bytes } => {
                 let at = self.soon(100_000);
                 self.at(at, Event::Stdin(nspace, bytes));

@@ -89,7 +89,7 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
     }
     let mut policy = policy(&job)?;
     let (target, stdin) = match (stdin(job.stdin.as_ref(), &apps)?, job.detach) {
-        ((_, StdinSource::Offered), true) => (StdinTarget::None, StdinSource::Empty),
+        ((_, StdinSource::Inherited), true) if job.stdin.is_none() => (StdinTarget::None, StdinSource::Empty),
         ((target, StdinSource::Inherited), true) => (target, StdinSource::Silent),
         (read, _) => read,
     };
@@ -196,7 +196,7 @@ fn policy(job: &JobArgs) -> Result<Policy, Failure> {
 
 /// The ranks that read standard input, and its source.
 fn stdin(word: Option<&OsString>, apps: &[AppArgs]) -> Result<(StdinTarget, StdinSource), Failure> {
-    let Some(word) = word else { return Ok((StdinTarget::default(), StdinSource::Offered)) };
+    let Some(word) = word else { return Ok((StdinTarget::default(), StdinSource::Inherited)) };
     match word.as_bytes() {
         b"all" => return Ok((StdinTarget::All, StdinSource::Inherited)),
         b"none" => return Ok((StdinTarget::None, StdinSource::Empty)),

@@ -341,7 +341,6 @@ impl Daemon {
             FromRoot::TellTaken { at_once } => self.overlay.tell_taken(cx.now, at_once),
             FromRoot::Report(report) => cx.effect(Effect::Report(report)),
             FromRoot::StdinCredit { nspace, bytes } => cx.effect(Effect::StdinCredit { nspace, bytes }),
-            FromRoot::StdinWanted { nspace } => cx.effect(Effect::StdinWanted { nspace }),
         }
     }
 

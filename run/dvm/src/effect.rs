@@ -108,7 +108,7 @@ pub enum Input<'a> {
     StdinEnd {
         nspace: Nspace,
     },
-    /// A process's standard input has taken `bytes` more. No bytes: the process was seen to wait for input.
+    /// A process's standard input has taken `bytes` more.
     StdinTaken {
         proc: ProcId,
         bytes: usize,
@@ -206,10 +206,6 @@ pub enum Effect {
     StdinCredit {
         nspace: Nspace,
         bytes: usize,
-    },
-    /// A process waits for the launcher's standard input, so that none is read in vain (at node 0).
-    StdinWanted {
-        nspace: Nspace,
     },
     /// Report to the user (at node 0).
     Report(Report),

@@ -56,7 +56,6 @@ pub(crate) enum Wake {
     /// The peer of a closing connection has used up its time.
     ConnOverdue(ConnId),
     StdinWritable(ProcId),
-    StdinWanted(ProcId),
     BatchResolved(u64),
     Looked {
         look: u64,
@@ -312,7 +311,6 @@ impl<D: Decide> Owner<D> {
                 self.cleanups.register(self.session.dir_if_possible(), &nspace, path, what);
             }
             Effect::Cleanup { nspace, paths } => self.cleanups.clean(&nspace, &paths),
-            Effect::StdinWanted { nspace } => self.feeds.entry(nspace).or_default().wanted(),
             Effect::StdinCredit { nspace, bytes } => self.feeds.entry(nspace).or_default().credit(bytes),
             Effect::Report(report) => self.report(report),
             Effect::Forget { nspace, scratch } => {
@@ -414,7 +412,6 @@ impl<D: Decide> Owner<D> {
                     entry.drop_now();
                 }
             }
-            Wake::StdinWanted(proc) => self.input(Input::StdinTaken { proc, bytes: 0 }),
             Wake::StdinWritable(proc) => self.procs.stdin_writable(&proc, &mut self.news),
             Wake::Looked { look, file } => self.input(Input::Looked { look, file }),
             Wake::BatchResolved(id) => self.procs.batch_resolved(id, &mut self.session, &mut self.news),

@@ -28,7 +28,6 @@ mod member;
 mod neighbours;
 mod procs;
 mod pulse;
-mod reading;
 mod root;
 mod session;
 mod signals;

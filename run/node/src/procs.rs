@@ -20,7 +20,6 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 use crate::drive::Wake;
-use crate::reading::Watch;
 use crate::session::Session;
 use crate::spawn::{BATCH, Batch, Spawner, Started};
 use crate::stdio::{Pipes, Reader, StreamEvent, Writer, WriterState, Written};
@@ -77,8 +76,6 @@ struct Proc {
     /// See [`ProcStart::may_leave`].
     may_leave: bool,
     stdin: Option<Writer>,
-    /// Until input arrives.
-    watch: Option<Watch>,
     stdout: Option<Reader>,
     stderr: Option<Reader>,
     diag: Option<Reader>,
@@ -214,13 +211,9 @@ impl Procs {
         let stderr = reader(IofChannel::STDERR, started.stderr).ok();
         let diag = started.diag.and_then(|pipe| reader(IofChannel::STDDIAG, pipe).ok());
         let stdin = started.stdin.and_then(|pipe| Writer::new(pipe, self.pipes.clone()).ok());
-        let watch = stdin.as_ref().and_then(|writer| {
-            let pipe = writer.inode().ok()?;
-            Some(Watch::start(started.pid, pipe, self.wakes.clone(), Wake::StdinWanted(proc.clone())))
-        });
         let group = Some(session.groups().add(started.pid, started.asked_first));
         let (pid, may_leave) = (started.pid, started.may_leave);
-        Proc { pid, phase, group, may_leave, stdin, watch, stdout, stderr, diag, early: Vec::new() }
+        Proc { pid, phase, group, may_leave, stdin, stdout, stderr, diag, early: Vec::new() }
     }
 
     /// Carries out an effect that names a process.
@@ -249,7 +242,6 @@ impl Procs {
             Effect::Credit { channel, bytes, .. } => entry.credit(channel, bytes),
             Effect::Stdin { data, .. } => match &mut entry.stdin {
                 Some(writer) => {
-                    entry.watch = None;
                     writer.push(data);
                     self.write_stdin(&proc, news);
                 }
@@ -257,7 +249,6 @@ impl Procs {
             },
             Effect::StdinEnd { .. } => {
                 if let Some(writer) = &mut entry.stdin {
-                    entry.watch = None;
                     writer.end();
                     self.write_stdin(&proc, news);
                 }
@@ -396,7 +387,7 @@ impl Procs {
         }
         let Some(entry) = self.table.get_mut(&proc) else { return };
         entry.phase = Phase::Exited;
-        (entry.stdin, entry.watch) = (None, None);
+        entry.stdin = None;
         for reader in [&entry.stdout, &entry.stderr, &entry.diag].into_iter().flatten() {
             reader.rank_exited();
         }

@@ -16,7 +16,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
 use crate::watched::watched;
@@ -26,8 +26,6 @@ use crate::watched::watched;
 pub enum StdinSource {
     /// Descriptor 0 of this process.
     Inherited,
-    /// The same, read only from when a rank waits for input: until then it is left to others.
-    Offered,
     File(PathBuf),
     /// Ends at once without data.
     Empty,
@@ -54,8 +52,6 @@ pub(crate) enum StdinEvent {
 pub(crate) struct Feed {
     /// One permit per byte that may be read.
     credit: Option<Rc<Semaphore>>,
-    /// Notified when a rank waits for input.
-    wanted: Rc<Notify>,
     task: Option<AbortHandle>,
 }
 
@@ -66,20 +62,14 @@ impl Feed {
         credit.add_permits(bytes.min(Semaphore::MAX_PERMITS - credit.available_permits()));
     }
 
-    /// A rank waits for input, perhaps before the source is known.
-    pub(crate) fn wanted(&self) {
-        self.wanted.notify_one();
-    }
-
     pub(crate) fn start(&mut self, nspace: Nspace, source: StdinSource, events: mpsc::Sender<StdinEvent>) {
         self.credit(0);
         if source == StdinSource::Silent {
             return;
         }
         let Some(credit) = self.credit.clone() else { return };
-        let wanted = self.wanted.clone();
         let task = async move {
-            let error = match read(&nspace, &source, (&credit, &wanted), &events).await {
+            let error = match read(&nspace, &source, &credit, &events).await {
                 Ok(()) => None,
                 Err(e) => Some(format!("cannot read {}: {e}", source.shown())),
             };
@@ -100,7 +90,7 @@ impl Drop for Feed {
 impl StdinSource {
     fn shown(&self) -> String {
         match self {
-            StdinSource::Inherited | StdinSource::Offered => "standard input".to_owned(),
+            StdinSource::Inherited => "standard input".to_owned(),
             StdinSource::File(path) => path.display().to_string(),
             StdinSource::Empty | StdinSource::Silent => "nothing".to_owned(),
         }
@@ -110,7 +100,7 @@ impl StdinSource {
         let fd = match self {
             StdinSource::Empty | StdinSource::Silent => return Ok(None),
             StdinSource::File(path) => OwnedFd::from(File::open(path)?),
-            StdinSource::Inherited | StdinSource::Offered => inherited()?,
+            StdinSource::Inherited => inherited()?,
         };
         Ok(Some(Input::new(fd)?))
     }
@@ -119,15 +109,12 @@ impl StdinSource {
 async fn read(
     nspace: &Nspace,
     source: &StdinSource,
-    (credit, wanted): (&Semaphore, &Notify),
+    credit: &Semaphore,
     events: &mpsc::Sender<StdinEvent>,
 ) -> io::Result<()> {
     // A job whose ranks want no input leaves ours for its next reader.
     wait_for_credit(credit).await;
     let Some(input) = source.open()? else { return Ok(()) };
-    if *source == StdinSource::Offered && !input.is_device() {
-        wanted.notified().await;
-    }
     let mut buffer = vec![0; CHUNK];
     loop {
         wait_for_credit(credit).await;
@@ -175,13 +162,6 @@ impl Input {
         let terminal = rustix::termios::isatty(&fd);
         let fd = watched(fd, Interest::READABLE)?;
         Ok(Input::Polled { fd, terminal })
-    }
-
-    /// Whether it is a device other than a terminal, such as the null device: nothing is taken from others by reading it.
-    fn is_device(&self) -> bool {
-        let Input::Ready(fd) = self else { return false };
-        rustix::fs::fstat(fd)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)
     }
 
     /// Reads what there is, as far as there is room; 0 at the end.

@@ -241,11 +241,6 @@ impl Writer {
         Ok(Writer { pipe, queue, written: 0, ending: false, waiting: false, pipes, enlarged })
     }
 
-    /// What tells this pipe from others.
-    pub(crate) fn inode(&self) -> io::Result<u64> {
-        Ok(rustix::fs::fstat(&*self.pipe)?.st_ino)
-    }
-
     pub(crate) fn push(&mut self, data: Arc<[u8]>) {
         if !data.is_empty() {
             self.queue.push_back(data);

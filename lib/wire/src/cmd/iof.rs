@@ -55,9 +55,6 @@ pub struct Output {
 /// unknown keys.
 pub const DROPPED: &str = "phalanx.iof.dropped";
 
-/// With a push without bytes: it is not the end of input, and it is answered when one of its targets waits for input (BOOL). Ours alone.
-pub const WAITS: &str = "phalanx.iof.waits";
-
 /// With a pull or a spawn: the reader formats the output itself (BOOL). Ours alone.
 pub const DRESSED: &str = "phalanx.iof.dressed";
 

@@ -49,7 +49,7 @@ fn a_plain_run() {
     assert!(app.hosts.is_empty() && app.env.is_empty());
     assert_eq!(run.request.env, ["HOME=/root"]);
     assert_eq!(run.request.policy, Policy::default());
-    assert_eq!((run.request.stdin, &run.stdin), (StdinTarget::default(), &StdinSource::Offered));
+    assert_eq!((run.request.stdin, &run.stdin), (StdinTarget::default(), &StdinSource::Inherited));
     assert_eq!(run.request.on_failure, FailurePolicy::KillJob);
     assert_eq!(run.request.timeout, None);
     assert_eq!(run.voice, Voice::default());

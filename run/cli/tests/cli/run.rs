@@ -232,30 +232,6 @@ fn standard_input() {
 }
 
 #[test]
-fn input_that_no_rank_waits_for_is_left_to_others() {
-    let bench = Bench::new();
-    let shell = |script: &str| {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).env("PX", env!("CARGO_BIN_EXE_px")).env("TMPDIR", bench.dir.path());
-        ended(command.current_dir(bench.dir.path()).output().expect("a shell"))
-    };
-    shell("printf 'a\\nb\\n' | (\"$PX\" run -n 1 true; cat)").expect(0, "a\nb\n");
-    // A process that the rank has started may read.
-    shell("printf 'a\\nb\\n' | (\"$PX\" run -n 1 sh -c 'cat; true'; cat)").expect(0, "a\nb\n");
-    let each = "seq 3 | while read -r n; do \"$PX\" run -n 1 sh -c 'sleep 0.3; echo $1' sh \"$n\"; done";
-    shell(each).expect(0, "1\n2\n3\n");
-    let file = "seq 2 > list; (\"$PX\" run -n 1 true; cat) < list";
-    shell(file).expect(0, "1\n2\n");
-    let start =
-        r#"PID=$("$PX" dvm start --daemonize --json < /dev/null | sed 's/.*"pid": *\([0-9]*\).*/\1/'); "#;
-    let there = r#"printf 'a\n' | ("$PX" run --pid "$PID" -n 1 true; cat); "#;
-    let read = r#"echo b | "$PX" run --pid "$PID" -n 1 cat; "#;
-    let end = r#""$PX" dvm stop --pid "$PID" > /dev/null"#;
-    let seen = shell(&format!("{start}{there}{read}{end}"));
-    assert!(seen.stdout.contains("a\nb\n"), "{seen:?}");
-}
-
-#[test]
 fn much_of_everything_passes_through() {
     let input: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
     let bench = Bench::new();

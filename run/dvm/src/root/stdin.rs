@@ -1,7 +1,6 @@
 //! Standard input on its way to the processes that read it: the launcher's own, and what tools push.
 //!
-//! Only as much of the launcher's input is read as the slowest reader has room for, and by default none before a reader waits for
-//! it: a program that never reads leaves it to others. A push is cut into pieces; a piece is sent
+//! Only as much of the launcher's input is read as the slowest reader has room for. A push is cut into pieces; a piece is sent
 //! when all its targets have room, and the push is answered when the last piece has been sent, so a pusher that waits for
 //! answers is slowed down to the slowest target. Pushes that share a target keep their order; others may overtake them. A
 //! reader that closes its end or ends is no longer waited for; end of file follows the last byte, once.
@@ -11,7 +10,6 @@ use std::sync::Arc;
 
 use phalanx_core::host::StdinRequest;
 use phalanx_spec::{IofChannel, Rank, Status, keys};
-use phalanx_wire::cmd::iof::WAITS;
 use phalanx_wire::{Blob, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Down, JobDesc, StdinTarget};
@@ -21,7 +19,7 @@ use crate::root::answer::Answer;
 use crate::root::turn::{Cx, FromRoot};
 
 /// Attributes of a push that are honoured.
-pub(crate) const PUSH_ATTRIBUTES: &[&str] = &[keys::IOF_COMPLETE, keys::IOF_PUSH_STDIN, WAITS];
+pub(crate) const PUSH_ATTRIBUTES: &[&str] = &[keys::IOF_COMPLETE, keys::IOF_PUSH_STDIN];
 
 /// The root's account of one job's standard input.
 #[derive(Debug, Default)]
@@ -30,8 +28,6 @@ pub(super) struct StdinFlow {
     /// Bytes requested from the shell and not received yet, and whether any were ever requested.
     outstanding: usize,
     asked: bool,
-    /// A reader has waited for input, or has taken some.
-    wanted: bool,
     ended: bool,
     pushes: VecDeque<Push>,
     pushed_bytes: usize,
@@ -54,8 +50,6 @@ struct Push {
     gone: usize,
     /// End of file follows.
     ends: bool,
-    /// Brings nothing: it is answered when a target waits for input.
-    waits: bool,
     /// Answered when all of it has been sent.
     answer: Answer,
 }
@@ -163,8 +157,7 @@ impl Root {
         let mut targets = request.targets.clone();
         // As in RFC0025, the directive names a target.
         targets.extend(directives.find(keys::IOF_PUSH_STDIN).and_then(Value::as_proc).cloned());
-        let waits = data.is_empty() && directives.is_set(WAITS);
-        let ends = !waits && (data.is_empty() || directives.is_set(keys::IOF_COMPLETE));
+        let ends = data.is_empty() || directives.is_set(keys::IOF_COMPLETE);
         let Some(nspace) = targets.first().map(|target| target.nspace.clone()) else {
             return answer.done(cx, Status::ERR_BAD_PARAM);
         };
@@ -173,18 +166,9 @@ impl Root {
                 let Some(job) = self.jobs.get_mut(&nspace) else { return };
                 job.stdin.pushed_bytes += data.len();
                 let data = data.clone();
-                job.stdin.pushes.push_back(Push {
-                    by: by.clone(),
-                    ranks,
-                    data,
-                    gone: 0,
-                    ends,
-                    waits,
-                    answer,
-                });
+                job.stdin.pushes.push_back(Push { by: by.clone(), ranks, data, gone: 0, ends, answer });
                 self.move_pushes(cx, &nspace);
             }
-            Err(Status::ERR_IOF_COMPLETE) if waits => answer.done(cx, NOT_WANTED),
             Err(status) => {
                 answer.done(cx, status);
                 if status == Status::ERR_OUT_OF_RESOURCE {
@@ -244,13 +228,7 @@ impl Root {
         let mut busy = Ranges::new();
         let mut left = VecDeque::new();
         while let Some(mut push) = waiting.pop_front() {
-            if push.waits {
-                if let Some(status) = self.awaited(nspace, &push.ranks) {
-                    push.answer.done(cx, status);
-                } else {
-                    left.push_back(push);
-                }
-            } else if !push.ranks.intersects(&busy) && self.move_push(cx, nspace, &mut push) {
+            if !push.ranks.intersects(&busy) && self.move_push(cx, nspace, &mut push) {
                 push.answer.done(cx, Status::SUCCESS);
             } else {
                 busy.add(&push.ranks);
@@ -260,15 +238,6 @@ impl Root {
         if let Some(job) = self.jobs.get_mut(nspace) {
             job.stdin.pushes = left;
         }
-    }
-
-    /// The answer to the question whether one of these waits for input; none yet if none does.
-    fn awaited(&self, nspace: &Nspace, ranks: &Ranges) -> Option<Status> {
-        let flow = &self.jobs.get(nspace)?.stdin;
-        if flow.reading(ranks).is_empty() {
-            return Some(NOT_WANTED);
-        }
-        flow.wanted.then_some(Status::SUCCESS)
     }
 
     /// Returns whether all of it has been sent.
@@ -327,17 +296,13 @@ impl Root {
     /// The job is over: refuses pushes to it.
     pub(super) fn refuse_pushes(&mut self, cx: &mut Cx<'_>, flow: StdinFlow) {
         for push in flow.pushes {
-            push.answer.done(cx, if push.waits { NOT_WANTED } else { Status::ERR_IOF_COMPLETE });
+            push.answer.done(cx, Status::ERR_IOF_COMPLETE);
         }
     }
 
-    /// A reader has taken more, or waits for its first.
+    /// A reader has taken more.
     pub(super) fn on_stdin_room(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank, bytes: usize) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
-        let is_first = !std::mem::replace(&mut job.stdin.wanted, true);
-        if is_first && job.desc.parent.is_none() {
-            cx.out.push_back(FromRoot::StdinWanted { nspace: nspace.clone() });
-        }
         if let Some(reader) = job.stdin.readers.get_mut(&rank) {
             reader.taken = (reader.taken + bytes as u64).min(reader.sent);
         }
@@ -359,9 +324,6 @@ impl Root {
         self.ask_stdin(cx, nspace);
     }
 }
-
-/// The answer to a wait for input that no target will ask for. A client's call succeeds with `ERR_IOF_COMPLETE`.
-const NOT_WANTED: Status = Status::ERR_NOT_AVAILABLE;
 
 /// The most bytes that may wait for one job's readers, apart from one push; pushes beyond it are refused.
 const MOST_PUSHED: usize = 16 << 20;

@@ -28,9 +28,6 @@ pub(crate) enum FromRoot {
         nspace: Nspace,
         bytes: usize,
     },
-    StdinWanted {
-        nspace: Nspace,
-    },
 }
 
 /// One turn: the current time and the outbox.

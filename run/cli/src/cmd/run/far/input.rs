@@ -8,11 +8,9 @@ use phalanx_dvm::StdinTarget;
 use phalanx_node::StdinSource;
 use phalanx_shell::stdin::Collection;
 use phalanx_spec::Rank;
-use phalanx_wire::cmd::iof::WAITS;
 use phalanx_wire::{Nspace, ProcId};
-use pmix::{Info, Tool};
+use pmix::Tool;
 
-use super::support::is_ours;
 use crate::resolve::Run;
 
 /// The source of a job's input, and the ranks that read it.
@@ -36,8 +34,7 @@ impl Feed {
     pub(super) fn run(self, tool: &Arc<Tool>, nspace: &Nspace) -> io::Result<()> {
         let targets = [ProcId::new(nspace, self.rank)];
         let mut source: Box<dyn Read> = match &self.source {
-            StdinSource::Offered if is_ours(tool) && !awaited(tool, &targets) => return Ok(()),
-            StdinSource::Inherited | StdinSource::Offered => return collect(tool.clone(), targets.to_vec()),
+            StdinSource::Inherited => return collect(tool.clone(), targets.to_vec()),
             StdinSource::File(path) => match File::open(path) {
                 Ok(file) => Box::new(file),
                 Err(_) => Box::new(io::empty()),
@@ -57,11 +54,6 @@ impl Feed {
             }
         }
     }
-}
-
-/// Returns when a rank waits for input; false: none will.
-fn awaited(tool: &Tool, targets: &[ProcId]) -> bool {
-    tool.iof_push(targets, &[], &[Info::new(WAITS, true)]).is_ok()
 }
 
 /// Our own standard input, on a thread that ends with the process.

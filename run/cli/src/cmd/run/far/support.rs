@@ -43,23 +43,12 @@ impl Wanted {
         if self.attributes.is_empty() {
             return None;
         }
-        let supported = supported(tool);
+        let query = Query { keys: vec![keys::QUERY_SPAWN_SUPPORT.into()], qualifiers: Vec::new() };
+        let answer = tool.query(&[query]).unwrap_or_default();
+        let supported = answer.find(keys::QUERY_SPAWN_SUPPORT).and_then(Value::as_str).unwrap_or_default();
         let is_lacking = |key: &str| !supported.split(',').any(|known| known == key);
         self.attributes.iter().find(|(key, _)| is_lacking(key)).map(|(_, option)| *option)
     }
-}
-
-/// Whether the server is one of ours.
-pub(super) fn is_ours(tool: &Tool) -> bool {
-    supported(tool).split(',').any(|known| known == KILL_AFTER)
-}
-
-/// The attributes of a spawn that the server honours, with commas.
-fn supported(tool: &Tool) -> String {
-    let query = Query { keys: vec![keys::QUERY_SPAWN_SUPPORT.into()], qualifiers: Vec::new() };
-    let answer = tool.query(&[query]).unwrap_or_default();
-    let supported = answer.find(keys::QUERY_SPAWN_SUPPORT).and_then(Value::as_str);
-    supported.unwrap_or_default().to_owned()
 }
 
 /// Our own attributes that must not be ignored, with the options that set them.
