@@ -465,7 +465,7 @@ const OPTIONS: &[Known] = &[
     known(
         &["with-ft"],
         &["ulfm|mpi|none"],
-        "Open MPI's fault tolerance: the others go on when a rank fails, and hear of it",
+        "fault tolerance: the others hear of a failed rank, and go on",
         |r, v| {
             match v.text(0)?.to_ascii_lowercase().as_str() {
                 "ulfm" | "mpi" | "ompi" | "true" | "yes" | "1" => {

@@ -598,7 +598,11 @@ fn a_hangup_spares_jobs_that_are_to_outlive_it() {
         let place = new_directory();
         let path = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
         let script = |name: &str| {
-            format!("echo $$ > {0}.new; mv {0}.new {0}; until [ -e {1} ]; do sleep 0.05; done; echo > {0}", path(name), path("end"))
+            format!(
+                "echo $$ > {0}.new; mv {0}.new {0}; until [ -e {1} ]; do sleep 0.05; done; echo > {0}",
+                path(name),
+                path("end")
+            )
         };
         let (stays, goes) = (script("stays"), script("goes"));
         let job = px_at(&dvm, &[&["run", "-n", "1"], server].concat()).arg(pmix("spawn"));

@@ -128,7 +128,7 @@ fn watched(directives: Vec<Info>) -> (World, ConnId, ConnId) {
         world.ask_status(conn, &register(&[Status::MONITOR_FILE_ALERT], Vec::new()));
     }
     assert_eq!(world.ask::<InfoReply>(a, &watch("out".into(), directives)).status, Status::SUCCESS);
-    assert_eq!(world.looks[0].1, "out");
+    assert_eq!(world.looks[0].1, "/proc/1/cwd/out");
     answer(&mut world, Some(file(0, 0, 0)));
     (world, a, b)
 }
