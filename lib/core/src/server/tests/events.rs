@@ -206,7 +206,7 @@ fn recent_events_follow_the_answer_to_a_registration() {
 }
 
 #[test]
-fn a_complete_checkpoint_is_reported_to_the_host_whatever_its_range() {
+fn complete_checkpoints_reach_the_host_whatever_their_range() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let code = Status::JCTRL_CHECKPOINT_COMPLETE;

@@ -168,12 +168,18 @@ fn heartbeats(more: Vec<Info>) -> Request {
     })
 }
 
-#[test]
-fn silence_counts_from_the_last_heartbeat() {
+/// Two ranks, of which the first is watched by its heartbeats, and the second registers for the alert.
+fn watched_by_heartbeats() -> (World, ConnId, ConnId) {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     world.ask_status(b, &register(&[CODE], Vec::new()));
     world.ask::<InfoReply>(a, &heartbeats(Vec::new()));
+    (world, a, b)
+}
+
+#[test]
+fn silence_counts_from_the_last_heartbeat() {
+    let (mut world, a, b) = watched_by_heartbeats();
     world.advance(Duration::from_secs(4));
     world.bytes(a, &encode_frame(0, TAG_HEARTBEAT, &[]));
     world.advance(Duration::from_secs(1));
@@ -183,10 +189,7 @@ fn silence_counts_from_the_last_heartbeat() {
 
 #[test]
 fn a_paused_process_is_not_silent() {
-    let mut world = World::with_job(1, 2);
-    let (a, b) = (world.connect(0), world.connect(1));
-    world.ask_status(b, &register(&[CODE], Vec::new()));
-    world.ask::<InfoReply>(a, &heartbeats(Vec::new()));
+    let (mut world, _, b) = watched_by_heartbeats();
     let pause = |is_paused| ServerCall::Paused { nspace: ns("job"), ranks: vec![Rank(0)], is_paused };
     world.call(pause(true));
     for _ in 0..4 {
