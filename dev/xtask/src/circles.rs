@@ -40,7 +40,12 @@ const LAYERED: &[Layered] = &[
         whole: &["Local", "Tables"],
         not_yet: LOCAL_NOT_YET,
     },
-    Layered { folder: "run/dvm/src/root", top: &["mod"], whole: &["Root"], not_yet: ROOT_NOT_YET },
+    Layered {
+        folder: "run/dvm/src/root",
+        top: &["mod", "boot", "end", "launch"],
+        whole: &["Root"],
+        not_yet: ROOT_NOT_YET,
+    },
 ];
 
 #[rustfmt::skip]
@@ -50,12 +55,9 @@ const LOCAL_NOT_YET: &[&str] = &[
 ];
 #[rustfmt::skip]
 const ROOT_NOT_YET: &[&str] = &[
-    "checkpoint", "collective", "control", "debug", "descent", "end", "event", "group", "invite",
-    "iof/cache", "iof/logged", "iof/mod", "iof/past", "iof/pull", "iof/readers", "iof/retained", "iof/waits", "jobs",
-    "kind", "last_look", "lifecycle", "log", "nodes", "operations",
-    "permission", "placing", "plan", "provision", "publish", "query/job", "query/map", "query/mod",
-    "query/past", "query/procs", "query/usage", "query/waits", "relations", "requests", "rest", "restart", "session",
-    "spawn", "stdin", "survey", "tool",
+    "checkpoint", "collective", "control", "debug", "event", "group", "invite", "plan", "publish",
+    "query/job", "query/map", "query/mod", "query/past", "query/procs", "query/usage", "restart", "spawn",
+    "survey",
 ];
 
 /// The text of each file of a folder, by its relative path without extension: `get`, `get/told`.

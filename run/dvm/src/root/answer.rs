@@ -84,6 +84,12 @@ impl Asker {
     }
 }
 
+/// The requester's name for a request, to put before what it is about.
+pub(super) fn id_of(askers: &[Asker]) -> String {
+    let id = askers.iter().find_map(|asker| asker.id.as_ref());
+    id.map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default()
+}
+
 impl Drop for Answer {
     fn drop(&mut self) {
         if let Some(dropped) = self.dropped.take() {

@@ -16,10 +16,10 @@ use crate::ranges::Ranges;
 use crate::root::Root;
 use crate::root::answer::Asker;
 use crate::root::consequence::Consequence;
-use crate::root::control::MOST_OPEN;
 use crate::root::jobs::Jobs;
 use crate::root::journal::What;
-use crate::root::kind::{Explained, Kind};
+use crate::root::kind::{Explained, Kind, MOST_OPEN};
+use crate::root::permission;
 use crate::root::query::names;
 use crate::root::targets::Targets;
 use crate::root::turn::Cx;
@@ -120,7 +120,7 @@ impl Checkpointing {
 impl Root {
     /// Records how a rank can take checkpoints.
     pub(super) fn register_ability(&mut self, from: &ProcId, registration: &Registration) -> Status {
-        let Some(job) = self.jobs.get_mut(&from.nspace).filter(|job| from.rank.0 < job.desc.size) else {
+        let Some(job) = self.dvm.jobs.get_mut(&from.nspace).filter(|job| from.rank.0 < job.desc.size) else {
             return Status::ERR_NOT_FOUND;
         };
         job.abilities.register(from.rank, registration);
@@ -135,13 +135,17 @@ impl Root {
         members: &[Members],
         mut call: CheckpointCall,
     ) {
-        let targets = self.with_the_dead(members);
+        let targets = permission::with_the_dead(&self.dvm, members);
         if targets.are_closed() {
-            return self.tell_asker(cx, asker, (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)));
+            return self.answered.tell(
+                cx,
+                asker,
+                (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)),
+            );
         }
         let living = targets.open();
         call.resolve(|signal| {
-            let jobs = living.iter().filter_map(|one| Some((self.jobs.get(&one.nspace)?, &one.ranks)));
+            let jobs = living.iter().filter_map(|one| Some((self.dvm.jobs.get(&one.nspace)?, &one.ranks)));
             let mut methods = jobs.flat_map(|(job, ranks)| {
                 job.abilities.methods.iter().filter(|(_, able)| able.intersects(ranks))
             });
@@ -151,7 +155,7 @@ impl Root {
             Ok(plan) => plan,
             Err(unable) => {
                 let told = unable.told(Status::ERR_NOT_SUPPORTED);
-                return self.tell_asker(cx, asker, (Status::ERR_NOT_SUPPORTED, told));
+                return self.answered.tell(cx, asker, (Status::ERR_NOT_SUPPORTED, told));
             }
         };
         let by = asker.by.clone();
@@ -193,7 +197,7 @@ impl Root {
     fn ways(&self, living: &[Members], call: &CheckpointCall) -> Result<Vec<Way>, Targets> {
         let (mut plan, mut unable) = (Vec::new(), Targets::default());
         for Members { nspace, ranks } in living {
-            let Some(job) = self.jobs.get(nspace) else { continue };
+            let Some(job) = self.dvm.jobs.get(nspace) else { continue };
             let of = |ranks: &Ranges| Members { nspace: nspace.clone(), ranks: ranks.clone() };
             let between = job.restarting.and(ranks);
             if !between.is_empty() {
@@ -232,7 +236,7 @@ impl Root {
     fn alert(&mut self, cx: &mut Cx<'_>, by: &ProcId, living: &[Members], call: &CheckpointCall) {
         for targets in living {
             let what = What::Preempted { ranks: targets.ranks.clone(), by: by.clone() };
-            self.append(cx, &targets.nspace, what);
+            self.dvm.append(cx, &targets.nspace, what);
             self.raise_for(cx, by, Status::JCTRL_PREEMPT_ALERT, targets, &call.name);
         }
     }
@@ -240,7 +244,7 @@ impl Root {
     /// Raises an event for these ranks alone, and only for handlers that registered for its code.
     fn raise_for(&self, cx: &mut Cx<'_>, by: &ProcId, code: Status, targets: &Members, name: &Text) {
         let Members { nspace, ranks } = targets;
-        let Some(desc) = self.desc(nspace) else { return };
+        let Some(desc) = self.dvm.desc(nspace) else { return };
         let procs: Vec<Value> = match ranks.count() == desc.size {
             true => vec![ProcId::all(nspace).into()],
             false => ranks.iter().map(|rank| ProcId::new(nspace, Rank(rank)).into()).collect(),
@@ -256,7 +260,7 @@ impl Root {
     }
 
     pub(super) fn daemons_of_targets(&self, targets: &Members) -> Ranges {
-        self.desc(&targets.nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default()
+        self.dvm.desc(&targets.nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default()
     }
 
     /// A rank reports that its checkpoint is complete, or, with a status, why it failed.
@@ -294,10 +298,10 @@ impl Root {
     }
 
     pub(super) fn checkpointed(&mut self, cx: &Cx<'_>, Members { nspace, ranks }: &Members, name: &Text) {
-        if let Some(job) = self.jobs.get_mut(nspace) {
+        if let Some(job) = self.dvm.jobs.get_mut(nspace) {
             job.abilities.keep(name, ranks);
         }
-        self.append(cx, nspace, What::Checkpointed { ranks: ranks.clone(), name: name.clone() });
+        self.dvm.append(cx, nspace, What::Checkpointed { ranks: ranks.clone(), name: name.clone() });
     }
 }
 

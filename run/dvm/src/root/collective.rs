@@ -83,7 +83,7 @@ impl Root {
             }
             (OpId::Task(task), part) => {
                 cx.cast(among, Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) });
-                let then = self.operations.task_done(cx, &self.jobs, task, &missing, part);
+                let then = self.operations.task_done(cx, &self.dvm.jobs, task, &missing, part);
                 self.carry_out(cx, then);
             }
             // It has failed, and all daemons were notified.
@@ -123,16 +123,16 @@ impl Root {
             (Kind::Fence, Part::Modex(blobs)) => Ok(Agreed::Modex(join(&blobs))),
             (Kind::Fence, _) => Ok(Agreed::Modex(Blob::default())),
             (Kind::Connect, _) => {
-                self.relations.connect(&collective.members);
+                self.dvm.relations.connect(&collective.members);
                 Ok(Agreed::Nothing)
             }
             (Kind::Disconnect, _) => {
-                self.relations.disconnect(&collective.members);
+                self.dvm.relations.disconnect(&collective.members);
                 Ok(Agreed::Nothing)
             }
             (Kind::GroupDestruct, part) => {
                 if let Some(group) = &collective.id {
-                    self.relations.dissolve(group, &collective.members);
+                    self.dvm.relations.dissolve(group, &collective.members);
                 }
                 let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
                 // Members that asked for all ends were already notified.
@@ -153,7 +153,7 @@ impl Root {
     fn survivors(&self, cx: &mut Cx<'_>, op: &Collective, missing: &Ranges, part: &GroupPart) -> Vec<ProcId> {
         let mut silent: BTreeSet<ProcId> = part.silent.iter().cloned().collect();
         if !missing.is_empty() {
-            let is_lost = |proc: &ProcId| self.node_of(proc).is_some_and(|node| missing.contains(node.0));
+            let is_lost = |proc: &ProcId| self.dvm.node_of(proc).is_some_and(|node| missing.contains(node.0));
             silent.extend(each(&op.members).filter(is_lost));
         }
         let lost: BTreeSet<&ProcId> = part.lost.iter().chain(&silent).collect();
@@ -171,7 +171,7 @@ impl Root {
         ];
         let (code, range) = (Status::GROUP_MEMBER_FAILED, Range::CUSTOM);
         let event = Arc::new(Event { code, source: proc.clone(), range, info });
-        let to = self.nodes_of_procs(survivors.iter().cloned());
+        let to = self.dvm.nodes_of_procs(survivors.iter().cloned());
         cx.cast(to, Down::Event { event, except: None });
     }
 
@@ -216,7 +216,7 @@ impl Root {
         }
         let mut daemons = Ranges::new();
         for members in op.members.iter() {
-            if let Some(job) = self.jobs.get(&members.nspace) {
+            if let Some(job) = self.dvm.jobs.get(&members.nspace) {
                 daemons.add(&job.desc.nodes_of(&members.ranks));
             }
         }

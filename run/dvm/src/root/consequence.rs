@@ -31,6 +31,8 @@ pub(super) enum Consequence {
     Checkpointed { members: Members, name: Text },
     /// What the asker wanted after its checkpoint.
     Control { asker: Asker, members: Vec<Members>, request: ControlRequest },
+    /// The DVM is to end: this process or tool has requested it.
+    Shutdown { by: ProcId },
     /// No restart of these is under way any more.
     RestartOver(Members),
     /// They run again, with these pids.

@@ -16,11 +16,13 @@ use phalanx_wire::{Info, Nspace, ProcId};
 use crate::msg::{self, Cancel, Control, ControlCall, ControlRequest, Members, Part, Pauser, Task, Wanted};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::answer::{Answer, Asker};
+use crate::root::answer::{Answer, Asker, id_of};
 use crate::root::consequence::Consequence;
 use crate::root::jobs::Jobs;
-use crate::root::kind::{Explained, Kind};
-use crate::root::targets::Targets;
+use crate::root::kind::{Explained, Kind, MOST_OPEN};
+use crate::root::permission;
+use crate::root::provision;
+use crate::root::targets::{Targets, named};
 use crate::root::turn::Cx;
 
 /// A request that is being carried out.
@@ -86,17 +88,6 @@ impl Kind for Controlling {
             ..Explained::default()
         }
     }
-}
-
-/// The requester's name for a request, to put before what it is about.
-pub(super) fn id_of(askers: &[Asker]) -> String {
-    let id = askers.iter().find_map(|asker| asker.id.as_ref());
-    id.map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default()
-}
-
-/// The targets of a request, as ranges.
-pub(super) fn named(members: &[Members]) -> String {
-    members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks)).collect::<Vec<_>>().join(" ")
 }
 
 impl Controlling {
@@ -173,13 +164,13 @@ impl Root {
         };
         let is_dvm = match targets {
             // As OpenPMIx's tools use it: no targets means the whole DVM.
-            [] => self.is_tool(from),
+            [] => self.dvm.is_tool(from),
             // A rank that names no target means its own job.
-            named => named.iter().all(|proc| *proc.nspace.as_str() == *self.config.dvm),
+            named => named.iter().all(|proc| *proc.nspace.as_str() == *self.dvm.config.dvm),
         };
         let ends = |action: &msg::Control| matches!(action, msg::Control::Terminate { .. });
         if is_dvm && matches!(&wanted, Wanted::Act(request) if request.actions.iter().any(ends)) {
-            if !self.may_steer_all(from) {
+            if !permission::may_steer_all(&self.dvm, from) {
                 return answer.done(cx, Status::ERR_NO_PERMISSIONS);
             }
             answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
@@ -189,18 +180,20 @@ impl Root {
         // Provisioning targets nodes, not processes.
         let members = match &wanted {
             Wanted::Provision(_) => Ok(Vec::new()),
-            _ => self.targets_of(from, targets),
+            _ => permission::targets_of(&self.dvm, from, targets),
         };
         match members {
             Ok(members) => match wanted {
                 Wanted::Act(request) => self.control(cx, asker, &members, request),
                 Wanted::Checkpoint(call) => self.checkpoint(cx, asker, &members, call),
                 Wanted::Restart(from) => self.restart(cx, Some(asker), &members, from),
-                Wanted::Provision(nodes) => self.provision(cx, asker, nodes),
+                Wanted::Provision(nodes) => {
+                    provision::provision(cx, &self.dvm, &mut self.operations, asker, nodes)
+                }
             },
             Err(refused) => {
                 let status = refused.results().next().unwrap_or(Status::ERR_NOT_FOUND);
-                self.tell_asker(cx, asker, (status, refused.told(status)));
+                self.answered.tell(cx, asker, (status, refused.told(status)));
             }
         }
     }
@@ -215,7 +208,7 @@ impl Root {
     ) {
         let from = &asker.by;
         let deadly = request.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
-        for Members { nspace, ranks } in &self.with_the_dead(members).open() {
+        for Members { nspace, ranks } in &permission::with_the_dead(&self.dvm, members).open() {
             for signal in &deadly {
                 self.note_killed(cx, nspace, ranks, from, *signal);
             }
@@ -230,7 +223,7 @@ impl Root {
 
     /// Cancels earlier requests of this process or tool. A tool may also cancel the named requests of others.
     fn cancel(&mut self, cx: &mut Cx<'_>, by: &ProcId, cancel: &Cancel) -> Status {
-        let is_tool = self.is_tool(by);
+        let is_tool = self.dvm.is_tool(by);
         let is_meant = |asker: &Asker| match cancel {
             Cancel::All => asker.by == *by,
             Cancel::Named(id) => asker.id.as_ref() == Some(id) && (asker.by == *by || is_tool),
@@ -241,14 +234,18 @@ impl Root {
 
     /// Sends a request to the daemons of its targets.
     fn send_out(&mut self, cx: &mut Cx<'_>, asker: Asker, members: &[Members], request: Arc<ControlRequest>) {
-        let mut targets = self.with_the_dead(members);
+        let mut targets = permission::with_the_dead(&self.dvm, members);
         let living = targets.iter().map(|t| Members { nspace: t.nspace.clone(), ranks: t.open.clone() });
         let members: Arc<[Members]> = living.collect();
         if targets.are_closed() {
-            return self.tell_asker(cx, asker, (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)));
+            return self.answered.tell(
+                cx,
+                asker,
+                (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)),
+            );
         }
         if self.cleanups.entered.contains(&(members.clone(), request.clone())) {
-            return self.tell_asker(cx, asker, (Status::SUCCESS, targets.told(Status::SUCCESS)));
+            return self.answered.tell(cx, asker, (Status::SUCCESS, targets.told(Status::SUCCESS)));
         }
         if request.is_cleanup_alone() {
             let is_same = |one: &Controlling| one.request == request && one.members == members;
@@ -264,7 +261,7 @@ impl Root {
         let Some(number) = self.operations.begin(cx, Some(asker), None, control) else { return };
         for targets in members.iter().filter(|targets| !targets.ranks.is_empty()) {
             let Members { nspace, ranks } = targets;
-            let daemons = self.desc(nspace).map(|desc| desc.nodes_of(ranks)).unwrap_or_default();
+            let daemons = self.dvm.desc(nspace).map(|desc| desc.nodes_of(ranks)).unwrap_or_default();
             let task = Task::Control { targets: targets.clone(), request: request.clone() };
             self.operations.give_task(cx, number, daemons, task);
         }
@@ -273,7 +270,7 @@ impl Root {
     /// A request to resume ranks does not end the standstill of their launcher.
     fn explain_standing(&self, targets: &mut Targets, members: &[Members]) {
         for Members { nspace, ranks } in members {
-            let Some(job) = self.jobs.get(nspace) else { continue };
+            let Some(job) = self.dvm.jobs.get(nspace) else { continue };
             let standing = job.pauses.suspended(ranks);
             if !standing.is_empty() {
                 let why = format!("the launcher, which is suspended, still holds {}", standing.in_words());
@@ -299,6 +296,3 @@ impl Root {
 
 /// The most completed cleanup requests that are remembered.
 const MOST_ENTERED: usize = 1024;
-
-/// Requests of one kind that may be open at one time.
-pub(super) const MOST_OPEN: usize = 1 << 10;

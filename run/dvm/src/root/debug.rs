@@ -210,7 +210,7 @@ const IN_INIT: &str = "pmix-init";
 impl Root {
     /// Asks the daemons, which know the job now, to report ranks that end or finalize before their stop.
     pub(super) fn begin_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, job: &[Info]) {
-        let Some(size) = self.desc(nspace).map(|desc| desc.size) else { return };
+        let Some(size) = self.dvm.desc(nspace).map(|desc| desc.size) else { return };
         for place in Place::ALL {
             let ranks = job.find(place.key()).map(|value| stopped(value, size)).unwrap_or_default();
             if !ranks.is_empty() {
@@ -221,7 +221,7 @@ impl Root {
     }
 
     fn watch_stopped(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Ranges) {
-        let Some(to) = self.desc(nspace).map(|desc| desc.nodes_of(&ranks)) else { return };
+        let Some(to) = self.dvm.desc(nspace).map(|desc| desc.nodes_of(&ranks)) else { return };
         cx.cast(to, Down::Watch { nspace: nspace.clone(), ranks });
     }
 
@@ -230,7 +230,7 @@ impl Root {
         let ProcId { nspace, rank } = &ready.source;
         let at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT);
         let is_in_init = at.is_some_and(|at| at.value.as_str() == Some(IN_INIT));
-        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let Some(job) = self.dvm.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let size = job.desc.size;
         let in_program = job.desc.job.iter().find(|kval| kval.key == *Place::Program.key());
         let is_to_stop = in_program.is_some_and(|kval| stopped(&kval.value, size).contains(rank.0));
@@ -269,10 +269,10 @@ impl Root {
             _ => None,
         };
         let is_named = named.is_some();
-        let freed = named.unwrap_or_else(|| self.jobs.keys().map(ProcId::all).collect());
+        let freed = named.unwrap_or_else(|| self.dvm.jobs.keys().map(ProcId::all).collect());
         let now = cx.now;
         for ProcId { nspace, rank } in freed {
-            let Some(job) = self.jobs.get(&nspace) else { continue };
+            let Some(job) = self.dvm.jobs.get(&nspace) else { continue };
             let mut ranks = if rank == Rank::WILDCARD { job.desc.ranks() } else { Ranges::single(rank.0) };
             self.change_stops(cx, &nspace, |stop| {
                 ranks = stop.release(std::mem::take(&mut ranks));
@@ -289,14 +289,14 @@ impl Root {
         let stopped: BTreeSet<Nspace> =
             self.operations.of::<Stop>().map(|(_, stop)| stop.nspace.clone()).collect();
         for nspace in stopped {
-            let here = self.desc(&nspace).map(|desc| desc.ranks_on(node)).unwrap_or_default();
+            let here = self.dvm.desc(&nspace).map(|desc| desc.ranks_on(node)).unwrap_or_default();
             self.change_stops(cx, &nspace, |stop| drop(stop.release(here.clone())));
         }
     }
 
     /// These ranks have ended or finalized and will not reach a stop.
     pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, gone: &Ranges) {
-        let Some(job) = self.jobs.get(nspace) else { return };
+        let Some(job) = self.dvm.jobs.get(nspace) else { return };
         // Their successors come.
         let gone: Ranges = gone.iter().filter(|rank| !job.restarting.contains(*rank)).collect();
         self.change_stops(cx, nspace, |stop| {
@@ -319,7 +319,7 @@ impl Root {
 
     /// These are started again, and come anew to where they are to stop.
     pub(super) fn stop_again(&mut self, nspace: &Nspace, ranks: &Ranges) {
-        let Some(job) = self.jobs.get(nspace) else { return };
+        let Some(job) = self.dvm.jobs.get(nspace) else { return };
         for (_, stop) in self.operations.of_mut::<Stop>().filter(|(_, stop)| stop.nspace == *nspace) {
             let stated = job.desc.job.iter().find(|kval| kval.key == *stop.place.key());
             let again = stated.map(|kval| stopped(&kval.value, job.desc.size).and(ranks)).unwrap_or_default();
@@ -346,7 +346,7 @@ impl Root {
             if stop.missing.is_empty() && !std::mem::replace(&mut stop.is_told, true) {
                 let (at, is_reached) = (stop.at.take(), stop.is_reached);
                 if is_reached {
-                    self.append(cx, nspace, What::Stopped);
+                    self.dvm.append(cx, nspace, What::Stopped);
                 }
                 self.tell_of_stop(cx, nspace, at);
             }
@@ -359,8 +359,7 @@ impl Root {
 
     /// Notifies the job's spawner that all ranks that are to stop have stopped or ended. `at`: none if all have ended.
     fn tell_of_stop(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, at: Option<Info>) {
-        let parent = self.desc(nspace).and_then(|desc| desc.parent.clone());
-        let Some(parent) = parent else { return };
+        let Some(parent) = self.dvm.desc(nspace).and_then(|desc| desc.parent.clone()) else { return };
         let mut info = vec![
             Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
             Info::new(keys::EVENT_NON_DEFAULT, true),
@@ -369,7 +368,7 @@ impl Root {
         info.extend(at);
         let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
         let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
-        let to = self.nodes_of_procs(std::iter::once(parent));
+        let to = self.dvm.nodes_of_procs(std::iter::once(parent));
         cx.cast(to, Down::Event { event, except: None });
     }
 }

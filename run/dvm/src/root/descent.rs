@@ -6,9 +6,7 @@ use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::{InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
-use crate::job::{JobEnd, JobRequest, JobVerdict};
-use crate::root::Root;
-use crate::root::turn::Cx;
+use crate::job::{JobRequest, JobVerdict};
 use crate::signals::SIGHUP;
 
 /// Where a job comes from.
@@ -29,48 +27,6 @@ pub(super) struct RunBy {
     pub(super) channels: IofChannel,
     /// The job ends with the tool (`PMIX_NOHUP` was not given).
     pub(super) ends_with_it: bool,
-}
-
-impl Root {
-    /// The descent of a job that is about to start.
-    pub(super) fn descent_of(&self, nspace: &Nspace, job: &JobRequest) -> Descent {
-        let family =
-            job.parent.as_ref().and_then(|parent| self.jobs.get(&parent.nspace)).map(|job| &job.descent);
-        let first = family.map_or(nspace, |family| &family.first).clone();
-        let run_by = match (&job.parent, family) {
-            (None, _) => None,
-            (Some(_), Some(family)) if !job.info.is_set(keys::REQUESTOR_IS_TOOL) => {
-                let by = family.run_by.clone().filter(|by| self.is_tool(&by.tool));
-                by.map(|by| RunBy { ends_with_it: by.ends_with_it && !job.info.is_set(keys::NOHUP), ..by })
-            }
-            (Some(tool), _) => self.node_of(tool).map(|node| RunBy {
-                tool: tool.clone(),
-                node,
-                channels: job.forward.unwrap_or(IofChannel::ALL),
-                ends_with_it: !job.info.is_set(keys::NOHUP),
-            }),
-        };
-        Descent { first, run_by }
-    }
-
-    /// A job has ended: ends those of its children that are not to outlive it.
-    pub(super) fn end_children(&mut self, cx: &mut Cx<'_>, end: &JobEnd) {
-        let children = self.jobs.iter().filter(|(_, job)| !job.separation.survives(&end.verdict));
-        let children =
-            children.filter(|(_, job)| job.desc.parent.as_ref().is_some_and(|p| p.nspace == end.nspace));
-        let children: Vec<Nspace> = children.map(|(nspace, _)| nspace.clone()).collect();
-        for child in children {
-            self.end_job(cx, &child, JobVerdict::ParentEnded { parent: end.nspace.clone() });
-        }
-    }
-
-    /// The jobs that end with a tool.
-    pub(super) fn jobs_ending_with(&self, tool: &ProcId) -> Vec<Nspace> {
-        let with = self.jobs.iter().filter(|(_, job)| {
-            job.descent.run_by.as_ref().is_some_and(|by| by.ends_with_it && by.tool == *tool)
-        });
-        with.map(|(nspace, _)| nspace.clone()).collect()
-    }
 }
 
 /// Whether a job ends with its parent, as its spawn requested (`PMIX_SPAWN_CHILD_SEP`, `PMIX_NOHUP`).
@@ -97,7 +53,7 @@ impl Separation {
     }
 
     /// Whether a child goes on after its parent has ended like this. A job that the user ends takes all its children with it.
-    fn survives(self, end: &JobVerdict) -> bool {
+    pub(super) fn survives(self, end: &JobVerdict) -> bool {
         match self {
             Separation::Separate => {
                 !matches!(end, JobVerdict::Cancelled { .. } | JobVerdict::TimedOut { .. })

@@ -10,18 +10,24 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
-use crate::job::JobVerdict;
+use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, Pauser, ProcEnd, Reached};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Asker;
+use crate::root::dvm::Dvm;
+use crate::root::iof;
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
 use crate::root::kind::Kind;
+use crate::root::last_look;
+use crate::root::lifecycle;
+use crate::root::query;
 use crate::root::rest;
+use crate::root::survey;
 use crate::root::turn::Cx;
 use crate::root::{Root, journal};
-use crate::signals::{SIGKILL, SIGTERM};
+use crate::signals::{SIGHUP, SIGKILL, SIGTERM};
 
 impl RootJob {
     /// Notifies the daemons of the job, and our own, of ranks that have died, so that nothing waits for them.
@@ -42,30 +48,44 @@ impl Root {
         if end.status.is_some() {
             self.job_began(cx, nspace);
         }
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let Some(job) = self.dvm.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let ranks = Ranges::single(end.proc.rank.0);
         let ends_job = job.desc.on_failure.ends_job(end);
         if !ends_job {
             job.tell_dead(cx, &ranks);
         }
-        let first = job.descent.first.clone();
-        let concerned: Arc<[Nspace]> = self.relations.concerned_by(&self.jobs, nspace, &first).into();
+        let concerned = self.dvm.concerned(nspace);
         let what = What::Failed { ranks: ranks.clone(), first: end.clone(), concerned: concerned.clone() };
-        let number = self.append(cx, nspace, what).unwrap_or_default();
+        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
         self.withdraw_published_by(cx, &end.proc);
-        self.interests.tell_proc_end(cx, end, self.stamp(number, cx.now), &concerned);
+        lifecycle::tell_proc_end(cx, &self.dvm, end, lifecycle::stamp(&self.dvm, number, cx.now), &concerned);
         if !ends_job {
-            self.tell_survivors(cx, nspace, &ranks);
+            lifecycle::tell_survivors(cx, &self.dvm, nspace, &ranks);
         }
-        self.log_end_of_proc(cx, end);
+        lifecycle::log_end_of_proc(cx, &self.dvm, end);
         if ends_job {
-            let verdict = self.jobs.get(nspace).map(|job| journal::failure_of(&job.journal, end));
+            let verdict = self.dvm.jobs.get(nspace).map(|job| journal::failure_of(&job.journal, end));
             return verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
         }
         self.go_on_without(cx, nspace, &ranks);
-        if matches!(self.desc(nspace).map(|desc| desc.on_failure), Some(FailurePolicy::Restart { .. })) {
+        if matches!(self.dvm.desc(nspace).map(|desc| desc.on_failure), Some(FailurePolicy::Restart { .. })) {
             self.recover_or_end(cx, end);
         }
+    }
+
+    /// A process has ended well, in a job with a request for such reports.
+    pub(super) fn on_proc_left(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
+        let nspace = &end.proc.nspace;
+        self.job_began(cx, nspace);
+        if self.dvm.jobs.get(nspace).is_none_or(|job| job.journal.has_exited()) {
+            return;
+        }
+        let concerned = self.dvm.concerned(nspace);
+        let ranks = Ranges::single(end.proc.rank.0);
+        let what = What::Left { ranks, first: end.clone(), concerned: concerned.clone() };
+        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
+        lifecycle::tell_proc_end(cx, &self.dvm, end, lifecycle::stamp(&self.dvm, number, cx.now), &concerned);
+        lifecycle::log_end_of_proc(cx, &self.dvm, end);
     }
 
     pub(super) fn on_abort(
@@ -79,13 +99,13 @@ impl Root {
         let mut chosen: BTreeMap<Nspace, Ranges> = BTreeMap::new();
         let whole = ProcId::all(&from.nspace);
         for proc in if procs.is_empty() { std::slice::from_ref(&whole) } else { procs } {
-            let Some(job) = self.jobs.get_mut(&proc.nspace) else { continue };
+            let Some(job) = self.dvm.jobs.get_mut(&proc.nspace) else { continue };
             let all = job.desc.ranks();
             let ranks = chosen.entry(proc.nspace.clone()).or_default();
             if proc.rank == Rank::WILDCARD { ranks.add(&all) } else { ranks.insert(proc.rank.0) }
         }
         for (nspace, ranks) in chosen {
-            let Some(job) = self.jobs.get_mut(&nspace) else { continue };
+            let Some(job) = self.dvm.jobs.get_mut(&nspace) else { continue };
             if ranks.count() >= job.desc.size || job.desc.on_failure != FailurePolicy::Continue {
                 let verdict = JobVerdict::Aborted { by: from.clone(), status, message: message.to_owned() };
                 self.end_job(cx, &nspace, verdict);
@@ -102,10 +122,10 @@ impl Root {
 
     /// A rank that has not connected has loaded an MPI library. Without a PMIx client in it, each rank would run alone.
     pub(super) fn on_loaded_mpi(&mut self, cx: &mut Cx<'_>, by: &ProcId, library: &MpiLibrary) {
-        let Some(job) = self.jobs.get_mut(&by.nspace) else { return };
+        let Some(job) = self.dvm.jobs.get_mut(&by.nspace) else { return };
         tracing::debug!(%by, file = library.file, has_pmix = library.has_pmix, "a rank has loaded MPI");
         let what = What::LoadedMpi { by: by.clone(), library: library.clone() };
-        self.journals.append(&mut job.journal, cx.now, what);
+        self.dvm.journals.append(&mut job.journal, cx.now, what);
         // A program started by a script may be meant to run alone: the report of the job's end mentions it.
         if library.has_pmix || library.below {
             return;
@@ -114,30 +134,30 @@ impl Root {
         match job.journal.verdict() {
             // Some releases of MPICH detect it themselves and their ranks exit: record this as the reason.
             Some(JobVerdict::Failed { .. }) => {
-                self.append(cx, &by.nspace, What::Ending(verdict));
+                self.dvm.append(cx, &by.nspace, What::Ending(verdict));
             }
             _ => self.end_job(cx, &by.nspace, verdict),
         }
     }
 
     pub(super) fn on_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(limit) = self.jobs.get(nspace).and_then(|job| job.limit) else { return };
+        let Some(limit) = self.dvm.jobs.get(nspace).and_then(|job| job.limit) else { return };
         self.end_job(cx, nspace, JobVerdict::TimedOut { limit });
     }
 
     /// The spawn's time limit for the start of the job has passed.
     pub(super) fn on_start_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_started()) else { return };
+        let Some(job) = self.dvm.jobs.get(nspace).filter(|job| !job.journal.has_started()) else { return };
         let seconds = cx.now.since(job.journal.since()).as_secs();
         let error = format!("the job has not started within {seconds} s, the time limit of the spawn");
-        self.append(cx, nspace, What::StartOverdue);
+        self.dvm.append(cx, nspace, What::StartOverdue);
         self.end_job(cx, nspace, JobVerdict::NotStarted { error });
         self.answer_spawn(cx, nspace);
     }
 
     /// The user sends a control action to a job.
     pub(super) fn on_control(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, control: Control) {
-        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let Some(job) = self.dvm.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let (to, all) = (job.desc.nodes.clone(), job.desc.ranks());
         match control {
             Control::Signal(_) => {}
@@ -150,7 +170,7 @@ impl Root {
             Control::Kill => {
                 self.note_reason(cx, nspace, JobVerdict::Cancelled { signal: SIGKILL });
                 self.tell_ending(cx, nspace);
-                self.abandon_taps_of(cx, nspace);
+                self.readers.abandon_taps_of(cx, &self.dvm, nspace);
             }
         }
         cx.cast(
@@ -168,14 +188,14 @@ impl Root {
         by: &ProcId,
         signal: i32,
     ) {
-        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let Some(job) = self.dvm.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let mut all = job.gone();
         all.add(ranks);
         let is_whole = all.count() >= job.desc.size;
         self.note_tool(nspace, by);
-        self.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
+        self.dvm.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
         if is_whole {
-            self.look_a_last_time(cx, nspace);
+            last_look::take(cx, &self.dvm, &mut self.operations, nspace);
             self.note_reason(cx, nspace, JobVerdict::Killed { by: by.clone(), signal });
         }
     }
@@ -189,9 +209,9 @@ impl Root {
         by: &ProcId,
         signal: i32,
     ) {
-        if self.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
+        if self.dvm.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
             self.note_tool(nspace, by);
-            self.append(cx, nspace, What::Signalled { ranks: ranks.clone(), by: by.clone(), signal });
+            self.dvm.append(cx, nspace, What::Signalled { ranks: ranks.clone(), by: by.clone(), signal });
         }
     }
 
@@ -204,7 +224,7 @@ impl Root {
         (by, pauser): (Option<&ProcId>, &Pauser),
         control: Control,
     ) {
-        if let Some(job) = self.jobs.get_mut(nspace) {
+        if let Some(job) = self.dvm.jobs.get_mut(nspace) {
             job.pauses.note(cx.now, ranks, control, pauser);
         }
         let ranks = ranks.clone();
@@ -213,17 +233,17 @@ impl Root {
             Control::Resume => What::Resumed { ranks, by: by.cloned() },
             Control::Signal(_) | Control::Terminate { .. } | Control::Kill => return,
         };
-        if self.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
+        if self.dvm.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
             by.iter().for_each(|by| self.note_tool(nspace, by));
-            self.append(cx, nspace, what);
+            self.dvm.append(cx, nspace, what);
         }
     }
 
     /// Records the reason for which a job ends, unless there already is one.
     fn note_reason(&mut self, cx: &Cx<'_>, nspace: &Nspace, verdict: JobVerdict) -> bool {
         let open = |job: &&mut RootJob| !job.journal.has_exited() && job.journal.verdict().is_none();
-        let Some(job) = self.jobs.get_mut(nspace).filter(open) else { return false };
-        self.journals.append(&mut job.journal, cx.now, What::Ending(verdict));
+        let Some(job) = self.dvm.jobs.get_mut(nspace).filter(open) else { return false };
+        self.dvm.journals.append(&mut job.journal, cx.now, What::Ending(verdict));
         true
     }
 
@@ -232,10 +252,10 @@ impl Root {
         if !self.note_reason(cx, nspace, verdict) {
             return;
         }
-        let to = self.desc(nspace).map(|desc| desc.nodes.clone()).unwrap_or_default();
-        self.look_a_last_time(cx, nspace);
+        let to = self.dvm.desc(nspace).map(|desc| desc.nodes.clone()).unwrap_or_default();
+        last_look::take(cx, &self.dvm, &mut self.operations, nspace);
         self.tell_ending(cx, nspace);
-        self.watch_readers(cx, nspace);
+        self.readers.watch(cx, &self.dvm, &mut self.timers, nspace);
         cx.cast(
             to,
             Down::Control { nspace: nspace.clone(), ranks: None, action: TERMINATE, pauser: Pauser::User },
@@ -244,16 +264,16 @@ impl Root {
 
     /// All processes of the job at one daemon have ended.
     pub(super) fn on_node_exited(&mut self, cx: &mut Cx<'_>, from: NodeId, nspace: &Nspace) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
         job.exited.insert(from);
-        let is_gone = |node: u32| job.exited.contains(&NodeId(node)) || self.nodes.is_lost(NodeId(node));
+        let is_gone = |node: u32| job.exited.contains(&NodeId(node)) || self.dvm.nodes.is_lost(NodeId(node));
         if job.desc.nodes.iter().all(is_gone) {
             self.tell_ending(cx, nspace);
         }
     }
 
     fn tell_ending(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
         if !std::mem::replace(&mut job.told_ending, true) {
             cx.report(Report::Ending { nspace: nspace.clone() });
         }
@@ -261,19 +281,19 @@ impl Root {
 
     /// Processes on a lost node are lost with it.
     pub(super) fn lose_processes(&mut self, cx: &mut Cx<'_>, node: NodeId, why: &str) {
-        let name = self.nodes.name(node);
+        let name = self.dvm.nodes.name(node);
         let concerned = |job: &&RootJob| job.desc.nodes.contains(node.0) && !job.journal.has_exited();
         let jobs: Vec<Arc<JobDesc>> =
-            self.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
+            self.dvm.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
         // Report a node only if it had joined (otherwise its starter reports it) and if no job's own report will mention it, or
         // the DVM persists.
-        if self.nodes.has_come(node) && (self.config.lasts || jobs.is_empty()) {
+        if self.dvm.nodes.has_come(node) && (self.dvm.config.lasts || jobs.is_empty()) {
             let text = format!("node {name} (daemon {}) is lost: {why}", node.0);
             cx.report(Report::Note { nspace: None, text });
         }
         let mut dead = Vec::new();
         for desc in jobs {
-            self.lose_streams(cx, &desc, &desc.ranks_on(node));
+            self.readers.lose_streams(cx, &self.dvm, &desc, &desc.ranks_on(node));
             if desc.on_failure == FailurePolicy::Continue {
                 let ranks = desc.ranks_on(node);
                 self.lose_ranks(cx, &desc.nspace, &ranks, (&name, why));
@@ -291,40 +311,46 @@ impl Root {
 
     /// Ranks of a job that goes on were lost with their node.
     fn lose_ranks(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, (node, why): (&str, &str)) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
         job.tell_dead(cx, ranks);
-        let first = job.descent.first.clone();
-        let concerned: Arc<[Nspace]> = self.relations.concerned_by(&self.jobs, nspace, &first).into();
+        let concerned = self.dvm.concerned(nspace);
         let (node, why) = (node.to_owned(), why.to_owned());
         let text = format!("node {node} was lost, and with it {}: {why}", ranks.in_words());
         let what = What::Lost { ranks: ranks.clone(), node, why, concerned: concerned.clone() };
-        let number = self.append(cx, nspace, what).unwrap_or_default();
+        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
         for rank in ranks.iter() {
             self.withdraw_published_by(cx, &ProcId::new(nspace, Rank(rank)));
         }
-        self.interests.tell_lost(cx, (nspace, ranks), self.stamp(number, cx.now), &concerned);
-        self.tell_survivors(cx, nspace, ranks);
-        self.tell_user_of(cx, &ProcId::all(nspace), &text);
+        lifecycle::tell_lost(
+            cx,
+            &self.dvm,
+            (nspace, ranks),
+            lifecycle::stamp(&self.dvm, number, cx.now),
+            &concerned,
+        );
+        lifecycle::tell_survivors(cx, &self.dvm, nspace, ranks);
+        self.dvm.tell_user_of(cx, &ProcId::all(nspace), &text);
     }
 
     pub(super) fn job_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let Some(job) = self.dvm.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let ends = match part {
             Part::Ends(ends) => ends,
             _ => Box::default(),
         };
         // In a short job, connections are reported only here, with the ends.
         let Reached { count, after } = ends.connected;
-        self.journals.append(&mut job.journal, cx.now, What::Connected { count, after });
-        self.journals.append(&mut job.journal, cx.now, What::Exited(ends));
-        let how =
-            journal::end_of(&job.journal, cx.now, |node| self.nodes.name(node).to_string()).verdict.word();
+        self.dvm.journals.append(&mut job.journal, cx.now, What::Connected { count, after });
+        self.dvm.journals.append(&mut job.journal, cx.now, What::Exited(ends));
+        let how = journal::end_of(&job.journal, cx.now, |node| self.dvm.nodes.name(node).to_string())
+            .verdict
+            .word();
         let text = format!("all processes have ended: {how}");
-        self.log_for(cx, nspace, &[keys::LOG_COMPLETION, keys::LOG_JOB_EVENTS], &text);
+        lifecycle::log_for(cx, &self.dvm, nspace, &[keys::LOG_COMPLETION, keys::LOG_JOB_EVENTS], &text);
         self.withdraw_published(cx, nspace);
         self.cleanups.forget(nspace);
         self.collectives.forget(nspace);
-        cx.cast(self.nodes.all(), Down::Forget { nspace: nspace.clone() });
+        cx.cast(self.dvm.nodes.all(), Down::Forget { nspace: nspace.clone() });
     }
 
     /// Ranks have failed while their job goes on: releases whatever waits for them.
@@ -338,7 +364,7 @@ impl Root {
 
     /// Nothing of the job is left at any node.
     pub(super) fn on_forgotten(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.remove(nspace) else { return };
+        let Some(job) = self.dvm.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
         self.try_assemblies(cx);
         self.tell_end(cx, job);
@@ -347,10 +373,11 @@ impl Root {
         self.dismiss(cx, Kind::is_of_askers, is_of_job, Status::ERR_LOST_CONNECTION);
         self.end_stops_of(cx, nspace);
         self.control_without(cx, nspace, &Ranges::first(u32::MAX));
-        self.end_surveys_of(cx, nspace);
-        self.end_last_look_of(nspace);
+        let then = survey::end_those_of(cx, &mut self.operations, nspace);
+        self.carry_out(cx, then);
+        last_look::end_that_of(&mut self.operations, nspace);
         rest::end_of_job(&mut self.operations, nspace);
-        self.end_pushes_of(cx, &ProcId::all(nspace));
+        self.inputs.end_pushes_of(cx, &self.dvm, &ProcId::all(nspace));
         // Published after the last process had ended, or by requests that were just given up.
         self.withdraw_published(cx, nspace);
         self.cleanups.forget(nspace);
@@ -362,42 +389,105 @@ impl Root {
     /// Reports the end to the user.
     fn tell_end(&mut self, cx: &mut Cx<'_>, mut job: RootJob) {
         self.answer_spawn_of(cx, &mut job);
-        self.refuse_pushes(cx, std::mem::take(&mut job.stdin));
+        self.inputs.end(cx, &job.desc.nspace);
         let desc = job.desc.clone();
         let nspace = &desc.nspace;
         // A job that was reported to its parent as failed to start has no job to announce.
         let is_known = desc.parent.is_none() || job.journal.start_status().is_success();
         let concerned: Arc<[Nspace]> =
-            self.relations.concerned_by(&self.jobs, nspace, &job.descent.first).into();
-        self.end_for_parent(cx, nspace);
-        self.forget_readers_of(cx, nspace);
-        self.forget_unread_of(&ProcId::all(nspace));
-        let end = journal::end_of(&job.journal, cx.now, |node| self.nodes.name(node).to_string());
+            self.dvm.relations.concerned_by(&self.dvm.jobs, nspace, &job.descent.first).into();
+        iof::end_for_parent(cx, &mut self.readers, nspace);
+        self.readers.forget_readers_of(cx, nspace);
+        self.readers.forget_unread_of(&ProcId::all(nspace));
+        let end = journal::end_of(&job.journal, cx.now, |node| self.dvm.nodes.name(node).to_string());
         let (verdict, exit_code, first) = (end.verdict.clone(), end.exit_code, end.first_failed().cloned());
         let what = What::Ended { verdict, exit_code, first, concerned: concerned.clone() };
-        let number = self.journals.append(&mut job.journal, cx.now, what);
-        let journal = self.journals.keep(job.journal);
-        self.keep_unread(journal, job.cache, job.style);
+        let number = self.dvm.journals.append(&mut job.journal, cx.now, what);
+        let journal = self.dvm.journals.keep(job.journal);
+        self.readers.keep_unread(&self.dvm, journal);
         self.end_children(cx, &end);
         if is_known {
-            let more = if self.shutting_down { self.last_facts(nspace) } else { Vec::new() };
-            self.interests.tell_job_end(cx, (&end, more), self.stamp(number, cx.now), concerned);
+            let more = if self.shutting_down { query::last_facts(&self.dvm, nspace) } else { Vec::new() };
+            lifecycle::tell_job_end(
+                cx,
+                &self.dvm,
+                (&end, more),
+                lifecycle::stamp(&self.dvm, number, cx.now),
+                concerned,
+            );
         }
-        self.relations.forget(nspace);
+        self.dvm.relations.forget(nspace);
         self.forget_invitations_of_job(cx, nspace);
         cx.report(Report::Ended(Box::new(end)));
         self.stop_when_idle(cx);
     }
 
+    /// A process outside of any job has finalized or lost its connection. Its publications and requests are dropped, and the
+    /// jobs that it has started end unless they are to stay; its server ends its registrations.
+    pub(super) fn on_tool_left(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        if !self.dvm.tools.remove(proc) {
+            return;
+        }
+        self.readers.forget_unread_of(proc);
+        self.dismiss(cx, Kind::is_of_askers, |asker| asker.by == *proc, Status::ERR_LOST_CONNECTION);
+        let others = self.dvm.tools.nodes_of(&proc.nspace).next().is_some();
+        self.forget_invitations_of_tool(cx, proc);
+        self.withdraw_published_by(cx, proc);
+        if !others {
+            self.withdraw_published(cx, &proc.nspace);
+        }
+        for nspace in self.jobs_ending_with(proc) {
+            self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGHUP });
+        }
+        self.resume_for(cx, proc);
+    }
+
+    /// Ends the pauses of a launcher that was stopped and will not go on.
+    fn resume_for(&mut self, cx: &mut Cx<'_>, launcher: &ProcId) {
+        let pauser = Pauser::Launcher(launcher.clone());
+        let jobs = self.dvm.jobs.iter();
+        let paused = jobs.filter_map(|(nspace, job)| Some((nspace.clone(), job.pauses.by(&pauser)?.clone())));
+        for (nspace, ranks) in paused.collect::<Vec<_>>() {
+            self.note_paused(cx, &nspace, &ranks, (Some(launcher), &pauser), Control::Resume);
+            let Some(to) = self.dvm.desc(&nspace).map(|desc| desc.nodes_of(&ranks)) else { continue };
+            let (ranks, pauser, action) = (Some(ranks), pauser.clone(), Control::Resume);
+            cx.cast(to, Down::Control { nspace, ranks, action, pauser });
+        }
+    }
+
+    /// A daemon is gone, and with it the tools that were connected to it.
+    pub(super) fn on_tools_lost(&mut self, cx: &mut Cx<'_>, node: NodeId) {
+        self.dvm.tools.at(node).iter().for_each(|proc| self.on_tool_left(cx, proc));
+    }
+
+    /// A job has ended: ends those of its children that are not to outlive it.
+    fn end_children(&mut self, cx: &mut Cx<'_>, end: &JobEnd) {
+        let children = self.dvm.jobs.iter().filter(|(_, job)| !job.separation.survives(&end.verdict));
+        let children =
+            children.filter(|(_, job)| job.desc.parent.as_ref().is_some_and(|p| p.nspace == end.nspace));
+        let children: Vec<Nspace> = children.map(|(nspace, _)| nspace.clone()).collect();
+        for child in children {
+            self.end_job(cx, &child, JobVerdict::ParentEnded { parent: end.nspace.clone() });
+        }
+    }
+
+    /// The jobs that end with a tool.
+    fn jobs_ending_with(&self, tool: &ProcId) -> Vec<Nspace> {
+        let with = self.dvm.jobs.iter().filter(|(_, job)| {
+            job.descent.run_by.as_ref().is_some_and(|by| by.ends_with_it && by.tool == *tool)
+        });
+        with.map(|(nspace, _)| nspace.clone()).collect()
+    }
+
     /// `by`: the tool or process that requested it, if any.
     pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>, by: Option<&ProcId>) {
-        let verdict = match (self.config.lasts, by.cloned()) {
+        let verdict = match (self.dvm.config.lasts, by.cloned()) {
             (true, by) => JobVerdict::DvmStopped { by },
             // A DVM for one job: the job is its user's, too.
             (false, None) => JobVerdict::Cancelled { signal: SIGTERM },
             (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM },
         };
-        let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
+        let jobs: Vec<Nspace> = self.dvm.jobs.keys().cloned().collect();
         jobs.iter().for_each(|nspace| by.iter().for_each(|by| self.note_tool(nspace, by)));
         self.shut_down(cx, &verdict);
     }
@@ -405,7 +495,7 @@ impl Root {
     fn shut_down(&mut self, cx: &mut Cx<'_>, verdict: &JobVerdict) {
         self.shutting_down = true;
         self.refuse_waiting(cx, "the DVM ends");
-        let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
+        let jobs: Vec<Nspace> = self.dvm.jobs.keys().cloned().collect();
         for nspace in jobs {
             self.end_job(cx, &nspace, verdict.clone());
         }
@@ -414,7 +504,7 @@ impl Root {
 
     /// The batch system has ended the allocation of the hosts.
     pub(super) fn on_allocation_ended(&mut self, cx: &mut Cx<'_>, why: String) {
-        if self.config.lasts {
+        if self.dvm.config.lasts {
             cx.report(Report::Note { nspace: None, text: format!("{why}, and the DVM with it") });
         }
         self.shut_down(cx, &JobVerdict::AllocationEnded { why });
@@ -422,12 +512,9 @@ impl Root {
 
     /// A node was lost: a persistent DVM ends with the last one that takes ranks.
     pub(super) fn stop_without_hosts(&mut self, cx: &mut Cx<'_>) {
-        let takes_ranks = |node: NodeId| node != NodeId::ROOT || self.config.takes_ranks;
-        if !self.config.lasts
-            || !self.nodes.are_up()
-            || self.shutting_down
-            || self.nodes.living().any(takes_ranks)
-        {
+        let Dvm { config, nodes, .. } = &self.dvm;
+        let takes_ranks = |node: NodeId| node != NodeId::ROOT || config.takes_ranks;
+        if !config.lasts || !nodes.are_up() || self.shutting_down || nodes.living().any(takes_ranks) {
             return;
         }
         let text = "the DVM ends, because all hosts that take ranks are lost".to_owned();
@@ -437,20 +524,20 @@ impl Root {
 
     /// If `by` is a tool, it may be gone when the job has ended: what is known of its process is kept with the job.
     fn note_tool(&mut self, nspace: &Nspace, by: &ProcId) {
-        if let Some(process) = self.tools.process(by)
-            && let Some(job) = self.jobs.get_mut(nspace)
+        if let Some(process) = self.dvm.tools.process(by)
+            && let Some(job) = self.dvm.jobs.get_mut(nspace)
         {
             job.journal.note_tool(by, process);
         }
     }
 
     fn stop_when_idle(&mut self, cx: &mut Cx<'_>) {
-        if self.shutting_down && self.jobs.is_empty() {
+        if self.shutting_down && self.dvm.jobs.is_empty() {
             // Announced once, though the DVM stops only after its last job has ended.
             if !std::mem::replace(&mut self.told_session_end, true) {
-                self.tell_session(cx, Status::EVENT_SESSION_END);
+                lifecycle::tell_session(cx, &self.dvm, Status::EVENT_SESSION_END);
             }
-            cx.cast(self.nodes.all(), Down::Stop);
+            cx.cast(self.dvm.nodes.all(), Down::Stop);
         }
     }
 }

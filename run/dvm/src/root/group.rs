@@ -74,7 +74,7 @@ impl Root {
         if added.is_empty() {
             return Some(Ok(Agreed::Group(self.describe(name, procs.into_iter().collect(), infos))));
         }
-        let entered = Members::of(&added, |nspace| self.desc(nspace)).and_then(|added| {
+        let entered = Members::of(&added, |nspace| self.dvm.desc(nspace)).and_then(|added| {
             let (number, assembly) = self.open_assembly(cx, name)?;
             match &assembly.met {
                 // A repeat, sent again by another path.
@@ -111,7 +111,7 @@ impl Root {
 
     /// The group has formed: what all members learn about it.
     fn describe(&mut self, name: &str, members: Vec<ProcId>, infos: Vec<Info>) -> GroupFormed {
-        self.relations.form(&self.jobs, name, &members);
+        self.dvm.relations.form(&self.dvm.jobs, name, &members);
         let context_id = infos.is_set(keys::GROUP_ASSIGN_CONTEXT_ID).then(|| {
             self.last_context += 1;
             self.last_context
@@ -165,7 +165,7 @@ impl Root {
         let Some(leaders) = info.find(keys::GROUP_BOOTSTRAP) else { return Ok((None, BTreeSet::new())) };
         let leaders = leaders.as_u64().filter(|count| *count > 0).ok_or(Status::ERR_BAD_PARAM)?;
         let named: Vec<ProcId> = procs.iter().cloned().chain([from.clone()]).chain(added_by(info)).collect();
-        Ok((Some(leaders), each(&Members::of(&named, |nspace| self.desc(nspace))?).collect()))
+        Ok((Some(leaders), each(&Members::of(&named, |nspace| self.dvm.desc(nspace))?).collect()))
     }
 
     fn enter_assembly(
@@ -204,7 +204,7 @@ impl Root {
     fn try_assembly(&mut self, cx: &mut Cx<'_>, number: u64) {
         let Some(assembly) = self.operations.get::<Assembly>(number) else { return };
         let is_gone =
-            |proc: &ProcId| self.jobs.get(&proc.nspace).is_none_or(|job| job.dead.contains(proc.rank.0));
+            |proc: &ProcId| self.dvm.jobs.get(&proc.nspace).is_none_or(|job| job.dead.contains(proc.rank.0));
         if assembly.members.iter().chain(assembly.came.keys()).any(is_gone) {
             return self.end_assembly(cx, number, &Err(Status::GROUP_CONSTRUCT_ABORT));
         }
@@ -223,9 +223,9 @@ impl Root {
         let unwatched: Vec<ProcId> =
             assembly.missing().filter(|proc| !assembly.watched.contains(*proc)).cloned().collect();
         assembly.watched.extend(unwatched.iter().cloned());
-        let unwatched = Members::of(&unwatched, |nspace| self.desc(nspace));
+        let unwatched = Members::of(&unwatched, |nspace| self.dvm.desc(nspace));
         for Members { nspace, ranks } in unwatched.iter().flat_map(|all| all.iter().cloned()) {
-            let Some(to) = self.jobs.get(&nspace).map(|job| job.desc.nodes_of(&ranks)) else { continue };
+            let Some(to) = self.dvm.jobs.get(&nspace).map(|job| job.desc.nodes_of(&ranks)) else { continue };
             cx.cast(to, Down::Watch { nspace, ranks });
         }
     }

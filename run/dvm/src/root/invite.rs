@@ -13,7 +13,7 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::root::event::announcement;
+use crate::root::interests::announcement;
 use crate::root::turn::Cx;
 
 #[derive(Debug, Default)]
@@ -60,17 +60,17 @@ impl Root {
     fn await_leader(&mut self, cx: &mut Cx<'_>, accepted: Accepted) {
         let leader = &accepted.leader;
         let is_there = |rank: u32| {
-            let job = self.jobs.get(&leader.nspace);
+            let job = self.dvm.jobs.get(&leader.nspace);
             job.is_some_and(|job| rank < job.desc.size && !job.gone().contains(rank))
         };
-        if !is_there(leader.rank.0) && !self.is_tool(leader) {
+        if !is_there(leader.rank.0) && !self.dvm.is_tool(leader) {
             return self.tell_leader_failed(cx, accepted);
         }
         if self.invitations.0.len() >= MOST_ACCEPTED {
             tracing::warn!(%leader, by = %accepted.by, limit = MOST_ACCEPTED, "too many invitations: this leader is not watched");
             return;
         }
-        if let Some(job) = self.jobs.get(&leader.nspace) {
+        if let Some(job) = self.dvm.jobs.get(&leader.nspace) {
             let ranks = Ranges::single(leader.rank.0);
             cx.cast(job.desc.nodes_of(&ranks), Down::Watch { nspace: leader.nspace.clone(), ranks });
         }
@@ -100,7 +100,7 @@ impl Root {
 
     fn tell_leader_failed(&self, cx: &mut Cx<'_>, accepted: Accepted) {
         let Accepted { leader, by, group } = accepted;
-        let to = self.nodes_of_procs(std::iter::once(by.clone()));
+        let to = self.dvm.nodes_of_procs(std::iter::once(by.clone()));
         let range = DataArray { of: DataType::PROC, items: vec![Value::Proc(by)] };
         let mut info = vec![
             Info::new(keys::EVENT_CUSTOM_RANGE, range),

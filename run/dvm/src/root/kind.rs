@@ -94,3 +94,6 @@ pub(super) struct Explained {
     pub(super) missing: Vec<ProcId>,
     pub(super) unblocked_by: &'static str,
 }
+
+/// Requests of one kind that may be open at one time.
+pub(super) const MOST_OPEN: usize = 1 << 10;

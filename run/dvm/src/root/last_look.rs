@@ -6,11 +6,12 @@ use phalanx_wire::Nspace;
 
 use crate::msg::{Part, Stuck, Subject, Task};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::answer::Asker;
 use crate::root::consequence::Consequence;
+use crate::root::dvm::Dvm;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Operations;
 use crate::root::turn::Cx;
 
 /// A look that daemons were asked to take. No request waits for it.
@@ -53,26 +54,19 @@ impl Kind for LastLook {
     }
 }
 
-impl Root {
-    /// Must be called before the daemons are asked to end the job: messages keep their order.
-    pub(super) fn look_a_last_time(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get(nspace).filter(|job| job.journal.has_started()) else { return };
-        let daemons = job.desc.nodes.clone();
-        let look = LastLook { nspace: nspace.clone(), stuck: Vec::new() };
-        let Some(number) = self.operations.begin(cx, None, None, look) else { return };
-        self.operations.give_task(
-            cx,
-            number,
-            daemons,
-            Task::Survey(Subject::Stuck { nspace: nspace.clone() }),
-        );
-    }
+/// Must be called before the daemons are asked to end the job: messages keep their order.
+pub(super) fn take(cx: &mut Cx<'_>, dvm: &Dvm, operations: &mut Operations, nspace: &Nspace) {
+    let Some(job) = dvm.jobs.get(nspace).filter(|job| job.journal.has_started()) else { return };
+    let daemons = job.desc.nodes.clone();
+    let look = LastLook { nspace: nspace.clone(), stuck: Vec::new() };
+    let Some(number) = operations.begin(cx, None, None, look) else { return };
+    operations.give_task(cx, number, daemons, Task::Survey(Subject::Stuck { nspace: nspace.clone() }));
+}
 
-    /// The job is over: drops its look, even if daemons have yet to report.
-    pub(super) fn end_last_look_of(&mut self, nspace: &Nspace) {
-        let of_job = self.operations.of::<LastLook>().filter(|(_, look)| look.nspace == *nspace);
-        for number in of_job.map(|(number, _)| number).collect::<Vec<_>>() {
-            drop(self.operations.take::<LastLook>(number));
-        }
+/// The job is over: drops its look, even if daemons have yet to report.
+pub(super) fn end_that_of(operations: &mut Operations, nspace: &Nspace) {
+    let of_job = operations.of::<LastLook>().filter(|(_, look)| look.nspace == *nspace);
+    for number in of_job.map(|(number, _)| number).collect::<Vec<_>>() {
+        drop(operations.take::<LastLook>(number));
     }
 }

@@ -9,17 +9,19 @@
 use std::sync::Arc;
 
 use phalanx_core::{Event, Time};
-use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
+use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
-use crate::job::{Ender, JobEnd, Waited};
-use crate::msg::{ExitStatus, ProcEnd, ToldEnds, exit_code};
+use crate::job::JobEnd;
+use crate::msg::{Down, ExitStatus, ProcEnd, ToldEnds, exit_code};
 use crate::ranges::Ranges;
-use crate::root::event::{Interests, announcement};
+use crate::root::about::{about_ender, about_tool, about_verdict, about_waited};
+use crate::root::dvm::Dvm;
+use crate::root::interests::announcement;
+use crate::root::journal;
 use crate::root::journal::{Entry, Journal, Moment, What};
-use crate::root::query::{about_tool, about_verdict, names};
+use crate::root::query::names;
 use crate::root::turn::Cx;
-use crate::root::{Root, journal};
 
 /// The directives of a request about it.
 pub(crate) const ATTRIBUTES: &[&str] = &[
@@ -63,174 +65,167 @@ pub(super) fn told_ends(info: &[Info]) -> ToldEnds {
     }
 }
 
-impl Interests {
-    /// The first process of a job runs.
-    pub(super) fn tell_job_start(
-        &self,
-        cx: &mut Cx<'_>,
-        nspace: &Nspace,
-        stamp: Stamp,
-        concerned: Arc<[Nspace]>,
-    ) {
-        self.raise(cx, job_event(Status::EVENT_JOB_START, nspace, stamp), stamp.number, Some(concerned));
-    }
+/// The first process of a job runs.
+pub(super) fn tell_job_start(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    nspace: &Nspace,
+    stamp: Stamp,
+    concerned: Arc<[Nspace]>,
+) {
+    dvm.interests.raise(cx, job_event(Status::EVENT_JOB_START, nspace, stamp), stamp.number, Some(concerned));
+}
 
-    /// All processes of a job run.
-    pub(super) fn tell_launch_complete(
-        &self,
-        cx: &mut Cx<'_>,
-        nspace: &Nspace,
-        stamp: Stamp,
-        concerned: Arc<[Nspace]>,
-    ) {
-        self.raise(cx, job_event(Status::LAUNCH_COMPLETE, nspace, stamp), stamp.number, Some(concerned));
-    }
+/// All processes of a job run.
+pub(super) fn tell_launch_complete(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    nspace: &Nspace,
+    stamp: Stamp,
+    concerned: Arc<[Nspace]>,
+) {
+    dvm.interests.raise(cx, job_event(Status::LAUNCH_COMPLETE, nspace, stamp), stamp.number, Some(concerned));
+}
 
-    /// A process has ended.
-    pub(super) fn tell_proc_end(
-        &self,
-        cx: &mut Cx<'_>,
-        end: &ProcEnd,
-        stamp: Stamp,
-        concerned: &Arc<[Nspace]>,
-    ) {
-        for event in end_events(end, stamp) {
-            self.raise(cx, event, stamp.number, Some(concerned.clone()));
-        }
-    }
-
-    /// Processes were lost with their node.
-    pub(super) fn tell_lost(
-        &self,
-        cx: &mut Cx<'_>,
-        (nspace, ranks): (&Nspace, &Ranges),
-        stamp: Stamp,
-        concerned: &Arc<[Nspace]>,
-    ) {
-        for event in lost_events(nspace, ranks, stamp) {
-            self.raise(cx, event, stamp.number, Some(concerned.clone()));
-        }
-    }
-
-    /// Ranks run again.
-    pub(super) fn tell_restart(
-        &self,
-        cx: &mut Cx<'_>,
-        (nspace, ranks): (&Nspace, &Ranges),
-        stamp: Stamp,
-        concerned: &Arc<[Nspace]>,
-    ) {
-        for event in restart_events(nspace, ranks, stamp) {
-            self.raise(cx, event, stamp.number, Some(concerned.clone()));
-        }
-    }
-
-    /// A job is over. `more`: attributes besides.
-    pub(super) fn tell_job_end(
-        &self,
-        cx: &mut Cx<'_>,
-        (end, more): (&JobEnd, Vec<Info>),
-        stamp: Stamp,
-        concerned: Arc<[Nspace]>,
-    ) {
-        let mut event = job_end_event(end, stamp);
-        event.info.extend(more);
-        self.raise(cx, event, stamp.number, Some(concerned));
+/// A process has ended.
+pub(super) fn tell_proc_end(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    end: &ProcEnd,
+    stamp: Stamp,
+    concerned: &Arc<[Nspace]>,
+) {
+    for event in end_events(end, stamp) {
+        dvm.interests.raise(cx, event, stamp.number, Some(concerned.clone()));
     }
 }
 
-impl Root {
-    pub(super) fn stamp(&self, number: u64, at: Time) -> Stamp {
-        let seconds = self.config.clock.saturating_add(at.since(Time::default())).as_secs();
-        Stamp { number, seconds }
+/// Processes were lost with their node.
+pub(super) fn tell_lost(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    (nspace, ranks): (&Nspace, &Ranges),
+    stamp: Stamp,
+    concerned: &Arc<[Nspace]>,
+) {
+    for event in lost_events(nspace, ranks, stamp) {
+        dvm.interests.raise(cx, event, stamp.number, Some(concerned.clone()));
     }
+}
 
-    /// The DVM, which is the session of its jobs, begins or ends.
-    pub(super) fn tell_session(&self, cx: &mut Cx<'_>, code: Status) {
-        let Ok(dvm) = Nspace::new(&self.config.dvm) else { return };
-        let stamp = self.stamp(self.journals.last(), cx.now);
-        let mut event = job_event(code, &dvm, stamp);
-        event.info.push(Info::new(keys::SESSION_ID, SESSION));
-        self.interests.raise(cx, event, stamp.number, None);
+/// Ranks run again.
+pub(super) fn tell_restart(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    (nspace, ranks): (&Nspace, &Ranges),
+    stamp: Stamp,
+    concerned: &Arc<[Nspace]>,
+) {
+    for event in restart_events(nspace, ranks, stamp) {
+        dvm.interests.raise(cx, event, stamp.number, Some(concerned.clone()));
     }
+}
 
-    /// A process has ended well, in a job with a request for such reports.
-    pub(super) fn on_proc_left(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
-        let nspace = &end.proc.nspace;
-        self.job_began(cx, nspace);
-        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let first = job.descent.first.clone();
-        let concerned: Arc<[Nspace]> = self.relations.concerned_by(&self.jobs, nspace, &first).into();
-        let ranks = Ranges::single(end.proc.rank.0);
-        let what = What::Left { ranks, first: end.clone(), concerned: concerned.clone() };
-        let number = self.append(cx, nspace, what).unwrap_or_default();
-        self.interests.tell_proc_end(cx, end, self.stamp(number, cx.now), &concerned);
-        self.log_end_of_proc(cx, end);
+/// Fault-tolerant MPI registers for all events and for no code, and takes each process that an event names for one that failed. Other jobs' MPI aborts
+/// at such an event, so only jobs that ask for it get one.
+pub(super) fn tell_survivors(cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, ranks: &Ranges) {
+    let Some(desc) = dvm.desc(nspace).filter(|desc| desc.survives_failures()) else { return };
+    let proc = |rank| ProcId::new(nspace, Rank(rank));
+    let Some(source) = ranks.iter().next().map(proc) else { return };
+    let info = ranks.iter().map(|rank| Info::new(keys::EVENT_AFFECTED_PROC, proc(rank))).collect();
+    let event = Event { code: Status::ERR_PROC_ABORTED, source, range: Range::NAMESPACE, info };
+    cx.cast(desc.nodes.clone(), Down::Event { event: Arc::new(event), except: None });
+}
+
+/// A job is over. `more`: attributes besides.
+pub(super) fn tell_job_end(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    (end, more): (&JobEnd, Vec<Info>),
+    stamp: Stamp,
+    concerned: Arc<[Nspace]>,
+) {
+    let mut event = job_end_event(end, stamp);
+    event.info.extend(more);
+    dvm.interests.raise(cx, event, stamp.number, Some(concerned));
+}
+
+pub(super) fn stamp(dvm: &Dvm, number: u64, at: Time) -> Stamp {
+    let seconds = dvm.config.clock.saturating_add(at.since(Time::default())).as_secs();
+    Stamp { number, seconds }
+}
+
+/// The DVM, which is the session of its jobs, begins or ends.
+pub(super) fn tell_session(cx: &mut Cx<'_>, dvm: &Dvm, code: Status) {
+    let Ok(session) = Nspace::new(&dvm.config.dvm) else { return };
+    let stamp = stamp(dvm, dvm.journals.last(), cx.now);
+    let mut event = job_event(code, &session, stamp);
+    event.info.push(Info::new(keys::SESSION_ID, SESSION));
+    dvm.interests.raise(cx, event, stamp.number, None);
+}
+
+/// Prints a line for the user, if the request asks for it.
+pub(super) fn log_end_of_proc(cx: &mut Cx<'_>, dvm: &Dvm, end: &ProcEnd) {
+    let how = match end.status {
+        Some(ExitStatus::Code(0)) if end.lost_connection => "without finalizing".to_owned(),
+        Some(status) => format!("with status {}", status.shell_code()),
+        None => "without having run".to_owned(),
+    };
+    let text = format!("rank {} (on {}) has ended {how}", end.proc.rank, end.node);
+    let wanted: &[&str] = match end.is_failure() {
+        true => &[keys::LOG_PROC_TERMINATION, keys::LOG_PROC_ABNORMAL_TERMINATION],
+        false => &[keys::LOG_PROC_TERMINATION],
+    };
+    log_for(cx, dvm, &end.proc.nspace, wanted, &text);
+}
+
+/// Prints a line for the user of a job, if its request asks for one of `wanted`.
+pub(super) fn log_for(cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, wanted: &[&str], text: &str) {
+    let Some(job) = dvm.jobs.get(nspace) else { return };
+    if wanted.iter().any(|key| job.logs.contains(key)) {
+        dvm.tell_user_of(cx, &ProcId::all(nspace), &format!("job {nspace}: {text}"));
     }
+}
 
-    /// Prints a line for the user, if the request asks for it.
-    pub(super) fn log_end_of_proc(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
-        let how = match end.status {
-            Some(ExitStatus::Code(0)) if end.lost_connection => "without finalizing".to_owned(),
-            Some(status) => format!("with status {}", status.shell_code()),
-            None => "without having run".to_owned(),
-        };
-        let text = format!("rank {} (on {}) has ended {how}", end.proc.rank, end.node);
-        let wanted: &[&str] = match end.is_failure() {
-            true => &[keys::LOG_PROC_TERMINATION, keys::LOG_PROC_ABNORMAL_TERMINATION],
-            false => &[keys::LOG_PROC_TERMINATION],
-        };
-        self.log_for(cx, &end.proc.nspace, wanted, &text);
-    }
-
-    /// Prints a line for the user of a job, if its request asks for one of `wanted`.
-    pub(super) fn log_for(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, wanted: &[&str], text: &str) {
-        let Some(job) = self.jobs.get(nspace) else { return };
-        if wanted.iter().any(|key| job.logs.contains(key)) {
-            self.tell_user_of(cx, &ProcId::all(nspace), &format!("job {nspace}: {text}"));
+/// The events that announce a moment of a journal entry.
+pub(super) fn events_of<'a>(
+    dvm: &'a Dvm,
+    journal: &'a Journal,
+    entry: &'a Entry,
+    moment: &'a Moment,
+) -> impl Iterator<Item = Event> + 'a {
+    let ranks = &moment.ranks;
+    let stamp = stamp(dvm, moment.number, moment.at);
+    let nspace = &journal.desc().nspace;
+    let (mut ends, mut lost, mut again) = (None, None, None);
+    let of_job = match entry.what() {
+        What::Began { .. } => Some(job_event(Status::EVENT_JOB_START, nspace, stamp)),
+        What::Started { whole: true, .. } => Some(job_event(Status::LAUNCH_COMPLETE, nspace, stamp)),
+        What::Failed { first, .. } | What::Left { first, .. } => {
+            ends = Some(first);
+            None
         }
-    }
-
-    /// The events that announce a moment of a journal entry.
-    pub(super) fn events_of<'a>(
-        &'a self,
-        journal: &'a Journal,
-        entry: &'a Entry,
-        moment: &'a Moment,
-    ) -> impl Iterator<Item = Event> + 'a {
-        let ranks = &moment.ranks;
-        let stamp = self.stamp(moment.number, moment.at);
-        let nspace = &journal.desc().nspace;
-        let (mut ends, mut lost, mut again) = (None, None, None);
-        let of_job = match entry.what() {
-            What::Began { .. } => Some(job_event(Status::EVENT_JOB_START, nspace, stamp)),
-            What::Started { whole: true, .. } => Some(job_event(Status::LAUNCH_COMPLETE, nspace, stamp)),
-            What::Failed { first, .. } | What::Left { first, .. } => {
-                ends = Some(first);
-                None
-            }
-            What::Lost { .. } => {
-                lost = Some(lost_events(nspace, ranks, stamp));
-                None
-            }
-            What::Restarted { .. } => {
-                again = Some(restart_events(nspace, ranks, stamp));
-                None
-            }
-            What::Ended { .. } => {
-                let end = journal::end_of(journal, entry.at(), |node| self.nodes.name(node).to_string());
-                Some(job_end_event(&end, stamp))
-            }
-            _ => None,
-        };
-        let ends = ends.into_iter().flat_map(move |first| {
-            ranks.iter().flat_map(move |rank| {
-                let proc = ProcId::new(&first.proc.nspace, Rank(rank));
-                end_events(&ProcEnd { proc, ..first.clone() }, stamp)
-            })
-        });
-        ends.chain(lost.into_iter().flatten()).chain(again.into_iter().flatten()).chain(of_job)
-    }
+        What::Lost { .. } => {
+            lost = Some(lost_events(nspace, ranks, stamp));
+            None
+        }
+        What::Restarted { .. } => {
+            again = Some(restart_events(nspace, ranks, stamp));
+            None
+        }
+        What::Ended { .. } => {
+            let end = journal::end_of(journal, entry.at(), |node| dvm.nodes.name(node).to_string());
+            Some(job_end_event(&end, stamp))
+        }
+        _ => None,
+    };
+    let ends = ends.into_iter().flat_map(move |first| {
+        ranks.iter().flat_map(move |rank| {
+            let proc = ProcId::new(&first.proc.nspace, Rank(rank));
+            end_events(&ProcEnd { proc, ..first.clone() }, stamp)
+        })
+    });
+    ends.chain(lost.into_iter().flatten()).chain(again.into_iter().flatten()).chain(of_job)
 }
 
 fn end_events(end: &ProcEnd, stamp: Stamp) -> impl Iterator<Item = Event> + use<> {
@@ -288,26 +283,6 @@ fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
         info.push(Info::new(keys::EVENT_TEXT_MESSAGE, text));
     }
     announcement(Status::EVENT_JOB_END, whole, info)
-}
-
-fn about_ender(ender: &Ender) -> Info {
-    let about = [
-        Info::new(names::WHICH, ender.ranks.to_string()),
-        Info::new(names::WANTED_BY, ender.by.clone()),
-        Info::new(names::SIGNAL, ender.signal),
-    ];
-    let tool = ender.tool.as_ref().map(about_tool);
-    Info::new(names::ENDER, DataArray::of_infos(about.into_iter().chain(tool)))
-}
-
-pub(super) fn about_waited(waited: &Waited) -> Info {
-    let about = [
-        Info::new(names::WHICH, waited.ranks.as_str()),
-        Info::new(names::OPERATION, waited.operation.as_str()),
-        Info::new(names::SUBJECT, waited.subject.as_str()),
-        Info::new(names::AGE, u64::try_from(waited.longest.as_millis()).unwrap_or(u64::MAX)),
-    ];
-    Info::new(names::WAITED, DataArray::of_infos(about))
 }
 
 /// The attributes that all of these events have.

@@ -5,22 +5,27 @@
 //! descriptors. Its input is [`ToRoot`], its output [`FromRoot`].
 
 mod abilities;
+mod about;
 mod answer;
+mod boot;
 mod checkpoint;
 mod collective;
 mod consequence;
 mod control;
 mod debug;
 mod descent;
+mod dvm;
 mod end;
 mod event;
 mod group;
+mod interests;
 mod invite;
 mod iof;
 mod jobs;
 mod journal;
 mod kind;
 mod last_look;
+mod launch;
 mod lifecycle;
 mod log;
 mod nodes;
@@ -46,7 +51,7 @@ mod timer;
 mod tool;
 mod turn;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use phalanx_core::host::{Asked, EventsRequest, GroupRequest, HostOp, PullEnded};
@@ -70,20 +75,17 @@ use answer::{Answer, Answers, Asker};
 use collective::Collectives;
 use consequence::Consequence;
 use control::Cleanups;
-use event::Interests;
+use dvm::Dvm;
 use invite::Invitations;
 use iof::Readers;
-use jobs::Jobs;
-use journal::{Journals, What};
+use journal::What;
 use kind::Kind;
-use nodes::Nodes;
 use operations::Operations;
 use publish::Store;
-use relations::Relations;
 use requests::Answered;
 use spawn::Spawning;
+use stdin::Inputs;
 use timer::Timer;
-use tool::Tools;
 use turn::Cx;
 
 pub(crate) use turn::FromRoot;
@@ -129,15 +131,9 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
 
 #[derive(Debug)]
 pub(crate) struct Root {
-    config: NodeConfig,
-    /// The attributes that each function honours, in the whole runtime.
-    functions: &'static [Honoured],
-    nodes: Nodes,
-    jobs: Jobs,
+    dvm: Dvm,
     next_job: u32,
     store: Store,
-    interests: Interests,
-    relations: Relations,
     last_context: u64,
     collectives: Collectives,
     invitations: Invitations,
@@ -146,10 +142,8 @@ pub(crate) struct Root {
     cleanups: Cleanups,
     /// Named requests of job control.
     answered: Answered,
-    tools: Tools,
     readers: Readers,
-    /// Journals of ended jobs; the journal of a running job is in its `RootJob`.
-    journals: Journals,
+    inputs: Inputs,
     timers: Timers<Timer>,
     /// Directives that the user was warned about because nothing honours them.
     unsupported: BTreeSet<(Nspace, String)>,
@@ -243,15 +237,9 @@ pub(crate) enum ToRoot {
 impl Root {
     pub(crate) fn new(config: NodeConfig, functions: &'static [Honoured]) -> Root {
         Root {
-            nodes: Nodes::new(config.size, &config.topology, &config.called),
             next_job: config.first_job,
-            journals: Journals::new(&config.limits),
-            config,
-            functions,
-            jobs: BTreeMap::new(),
+            dvm: Dvm::new(config, functions),
             store: Store::default(),
-            interests: Interests::default(),
-            relations: Relations::default(),
             last_context: 0,
             collectives: Collectives::default(),
             invitations: Invitations::default(),
@@ -259,8 +247,8 @@ impl Root {
             operations: Operations::default(),
             cleanups: Cleanups::default(),
             answered: Answered::default(),
-            tools: Tools::default(),
             readers: Readers::default(),
+            inputs: Inputs::default(),
             timers: Timers::default(),
             unsupported: BTreeSet::new(),
             ended: VecDeque::new(),
@@ -271,7 +259,7 @@ impl Root {
 
     pub(crate) fn deadline(&self) -> Option<Time> {
         let next = self.timers.next().into_iter().chain(self.operations.deadline()).min();
-        next.filter(|_| !self.nodes.stands())
+        next.filter(|_| !self.dvm.nodes.stands())
     }
 
     pub(crate) fn handle(&mut self, now: Time, input: ToRoot, out: &mut VecDeque<FromRoot>) {
@@ -280,25 +268,25 @@ impl Root {
             ToRoot::Begin => self.begin(cx),
             ToRoot::Reports(reports) => self.on_reports(cx, reports),
             ToRoot::BootGoesOn => self.on_boot_goes_on(cx),
-            ToRoot::BootHopeless => self.on_boot_hopeless(),
+            ToRoot::BootHopeless => self.dvm.nodes.give_up(),
             ToRoot::BootFailed { error } => self.on_boot_failed(cx, error),
             ToRoot::Submit { request, job } => self.on_submit(cx, request, job),
             ToRoot::Withdraw { why } => self.refuse_waiting(cx, &why),
             ToRoot::Control { nspace, action } => self.on_control(cx, &nspace, action),
-            ToRoot::StandStill => self.stand_still(cx),
+            ToRoot::StandStill => self.dvm.nodes.stand_still(cx.now),
             ToRoot::StandNoLonger => self.stand_no_longer(cx),
             ToRoot::Shutdown => self.on_shutdown(cx, None),
             ToRoot::AllocationEnded { why } => self.on_allocation_ended(cx, why),
-            ToRoot::OutputTaken { bytes } => self.on_output_taken(cx, bytes),
-            ToRoot::Stdin { nspace, data } => self.on_stdin(cx, &nspace, data),
-            ToRoot::StdinEnd { nspace } => self.on_stdin_end(cx, &nspace),
+            ToRoot::OutputTaken { bytes } => self.readers.on_output_taken(cx, bytes),
+            ToRoot::Stdin { nspace, data } => self.inputs.user_has(cx, &nspace, data),
+            ToRoot::StdinEnd { nspace } => self.inputs.user_ends(cx, &self.dvm, &nspace),
             ToRoot::Post { origin, up } => self.on_up(cx, origin, &up),
             ToRoot::Advanced { op, arrived } => self.gather_advanced(cx, &op, &arrived),
             ToRoot::Gathered { op, among, missing, part } => self.gathered(cx, op, among, missing, part),
-            ToRoot::Output { landing, piece } => self.show(cx, landing, piece),
+            ToRoot::Output { landing, piece } => self.readers.show(cx, &self.dvm, landing, piece),
             ToRoot::Without(node) => self.boot_without(cx, node),
             ToRoot::Lost { node, why } => {
-                self.forget_readers_on(cx, node);
+                self.readers.forget_readers_on(cx, node);
                 self.on_tools_lost(cx, node);
                 let is_there = |asker: &Asker| asker.answer.origin() == node;
                 self.dismiss(cx, Kind::is_of_askers, is_there, Status::ERR_LOST_CONNECTION);
@@ -327,12 +315,6 @@ impl Root {
         true
     }
 
-    /// Appends an entry to the journal of a job and returns the entry's number.
-    fn append(&mut self, cx: &Cx<'_>, nspace: &Nspace, what: What) -> Option<u64> {
-        let job = self.jobs.get_mut(nspace)?;
-        Some(self.journals.append(&mut job.journal, cx.now, what))
-    }
-
     /// A message from a daemon.
     fn on_up(&mut self, cx: &mut Cx<'_>, origin: NodeId, body: &Up) {
         match body {
@@ -355,13 +337,13 @@ impl Root {
             Up::Host { request, op } => self.on_root_call(cx, self.answers.of(origin, *request), op),
             Up::ToolLeft { proc } => {
                 self.on_tool_left(cx, proc);
-                self.end_pushes_of(cx, proc);
+                self.inputs.end_pushes_of(cx, &self.dvm, proc);
             }
-            Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),
-            Up::StdinRefused { nspace, rank } => self.on_stdin_lost(cx, nspace, *rank),
-            Up::OutputLeft { to, pieces, gone } => self.on_output_left(cx, origin, to, pieces, *gone),
+            Up::StdinTaken { nspace, rank, bytes } => self.inputs.taken(cx, &self.dvm, nspace, *rank, *bytes),
+            Up::StdinRefused { nspace, rank } => self.inputs.lost(cx, &self.dvm, nspace, *rank),
+            Up::OutputLeft { to, pieces, gone } => self.readers.on_output_left(cx, origin, to, pieces, *gone),
             Up::Note { about: None, text } => cx.report(Report::Note { nspace: None, text: text.clone() }),
-            Up::Note { about: Some(proc), text } => self.tell_user_of(cx, proc, text),
+            Up::Note { about: Some(proc), text } => self.dvm.tell_user_of(cx, proc, text),
         }
     }
 
@@ -396,16 +378,23 @@ impl Root {
             HostOp::GroupConstruct(GroupRequest { from: Some(from), id, procs, info }) => {
                 self.assemble(cx, answer, from, id, procs, info);
             }
-            HostOp::Query(asked) => self.query(cx, answer, &asked.from, &asked.queries),
-            HostOp::ToolConnected(request) => self.admit_tool(cx, answer, request),
+            HostOp::Query(asked) => {
+                let (from, queries) = (&asked.from, &asked.queries);
+                let then = survey::ask(cx, &self.dvm, &mut self.operations, answer, from, queries);
+                self.carry_out(cx, then);
+            }
+            HostOp::ToolConnected(request) => {
+                let Dvm { tools, jobs, config, .. } = &mut self.dvm;
+                tools.admit(cx, answer, request, (jobs, &config.dvm));
+            }
             HostOp::Log(asked) => {
-                let status = self.log(cx, asked);
+                let status = log::log(cx, &mut self.dvm, &mut self.readers, asked);
                 answer.done(cx, status);
             }
-            HostOp::IofPull(asked) => self.pull_output(cx, answer, asked),
-            HostOp::PushStdin(asked) => self.push_stdin(cx, answer, asked),
+            HostOp::IofPull(asked) => iof::pull(cx, &self.dvm, &mut self.readers, answer, asked),
+            HostOp::PushStdin(asked) => self.inputs.push(cx, &self.dvm, answer, asked),
             HostOp::IofStop(PullEnded { from: _, handle, directives: _, died }) => {
-                self.stop_output(cx, answer, (*handle, *died));
+                iof::stop(cx, &mut self.readers, answer, (*handle, *died));
             }
             HostOp::Asked(asked) => self.on_request(cx, answer, asked),
             _ => answer.done(cx, Status::ERR_NOT_SUPPORTED),
@@ -419,7 +408,10 @@ impl Root {
             HostRequest::JobControl(JobControl { targets, directives }) => {
                 self.job_control(cx, answer, from, targets, directives);
             }
-            HostRequest::SessionControl(request) => self.session_control(cx, answer, from, request),
+            HostRequest::SessionControl(request) => {
+                let then = session::control(cx, &self.dvm, answer, from, request);
+                self.carry_out(cx, then);
+            }
             _ => answer.done(cx, Status::ERR_NOT_SUPPORTED),
         }
     }
@@ -427,7 +419,7 @@ impl Root {
     fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
             Timer::Boot => self.on_boot_over(cx),
-            Timer::Readers(nspace) => self.on_readers_due(cx, &nspace),
+            Timer::Readers(nspace) => self.readers.on_due(cx, &self.dvm, &mut self.timers, &nspace),
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
         }
     }
@@ -459,18 +451,21 @@ impl Root {
     fn carry_out(&mut self, cx: &mut Cx<'_>, all: Vec<Consequence>) {
         for consequence in all {
             match consequence {
-                Consequence::Tell { asker, status, results } => self.tell_asker(cx, asker, (status, results)),
+                Consequence::Tell { asker, status, results } => {
+                    self.answered.tell(cx, asker, (status, results))
+                }
                 Consequence::Answer { askers, queries, found } => {
-                    self.answer_askers(cx, askers, &queries, &found)
+                    let waiting = (&self.operations, &self.answered);
+                    query::answer(cx, &self.dvm, waiting, askers, &queries, &found);
                 }
                 Consequence::NextStep(number) => self.renew(cx, number),
                 Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
                 Consequence::Ended { members, by, signal } => {
-                    rest::look(&mut self.operations, &self.jobs, cx, (members, by, signal));
+                    rest::look(&mut self.operations, &self.dvm.jobs, cx, (members, by, signal));
                 }
                 Consequence::GoesOn { members, by, signal } => {
-                    if let Some(text) = rest::text(&self.jobs, &members, &by, signal) {
-                        self.tell_user_of(cx, &phalanx_wire::ProcId::all(&members.nspace), &text);
+                    if let Some(text) = rest::text(&self.dvm.jobs, &members, &by, signal) {
+                        self.dvm.tell_user_of(cx, &phalanx_wire::ProcId::all(&members.nspace), &text);
                     }
                 }
                 Consequence::Cleanup { members, request } => self.cleanups.enter(members, request),
@@ -478,22 +473,23 @@ impl Root {
                 Consequence::Control { asker, members, request } => {
                     self.control(cx, asker, &members, request)
                 }
+                Consequence::Shutdown { by } => self.on_shutdown(cx, Some(&by)),
                 Consequence::RestartOver(members) => self.restarts_no_more(&members),
                 Consequence::Restarted { members: Members { nspace, ranks }, pids } => {
                     self.tell_restarted(cx, &nspace, &ranks, pids);
                 }
                 Consequence::Recover(end) => self.recover_or_end(cx, &end),
-                Consequence::Saw { nspace, stuck } => drop(self.append(cx, &nspace, What::Stuck(stuck))),
+                Consequence::Saw { nspace, stuck } => drop(self.dvm.append(cx, &nspace, What::Stuck(stuck))),
             }
         }
     }
 
     /// What is waiting here.
     pub(crate) fn explain(&self) -> Vec<Waiting> {
-        let mut waiting = self.operations.explain(&self.jobs);
-        waiting.extend(self.explain_readers());
-        waiting.extend(self.explain_topologies());
-        waiting.extend(self.jobs.iter().flat_map(|(nspace, job)| job.pauses.explain(nspace)));
+        let mut waiting = self.operations.explain(&self.dvm.jobs);
+        waiting.extend(iof::explain(&self.readers));
+        waiting.extend(self.dvm.nodes.explain());
+        waiting.extend(self.dvm.jobs.iter().flat_map(|(nspace, job)| job.pauses.explain(nspace)));
         waiting
     }
 
@@ -503,12 +499,12 @@ impl Root {
     /// process that leaves); output of the job that its spawner has not read.
     fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
         let tables = [
-            ("jobs", self.jobs.contains_key(nspace)),
+            ("jobs", self.dvm.jobs.contains_key(nspace)),
             ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
             ("operations", self.operations.know(nspace)),
             ("readers of output", self.readers.know(nspace)),
-            ("pushes of input", self.has_pushes_by(nspace)),
-            ("relations", self.relations.know(nspace)),
+            ("pushes of input", self.inputs.has_pushes_by(nspace)),
+            ("relations", self.dvm.relations.know(nspace)),
             ("invitations", self.invitations.know(nspace)),
             ("collectives", self.collectives.know(nspace)),
             ("cleanups", self.cleanups.know(nspace)),

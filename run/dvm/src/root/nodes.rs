@@ -1,25 +1,22 @@
 //! The nodes of this DVM, and how they come up: every daemon reports its identity, and its node's topology unless another node
 //! has already sent an equal one.
 //!
-//! Jobs are accepted once all daemons have reported and each kind of topology has been sent; then every daemon gets the table
-//! of nodes.
+//! They are up once all daemons have reported and each kind of topology has been sent; then every daemon gets the table of nodes.
+//! Jobs that were submitted before wait here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_core::{Time, Waiting};
 use phalanx_topo::Topology;
-
-use super::Root;
-use super::timer::Timer;
-use super::turn::Cx;
-use phalanx_spec::Status;
 
 use crate::id::NodeId;
 use crate::job::JobRequest;
 use crate::msg::{Down, NodeReport, NodeTable};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::turn::Cx;
 
 #[derive(Debug)]
 pub(super) struct Nodes {
@@ -168,142 +165,99 @@ impl Nodes {
         let has_topology = |report: &NodeReport| self.topologies.contains_key(&report.signature);
         self.reports.len() + self.lost.len() >= self.size as usize && self.reports.values().all(has_topology)
     }
-}
 
-impl Root {
-    /// Handles the very first turn.
-    pub(super) fn begin(&mut self, cx: &mut Cx<'_>) {
-        self.timers.set(cx.now.after(self.config.limits.boot), Timer::Boot);
+    /// Ignores reports from nodes that were given up meanwhile.
+    pub(super) fn report(&mut self, reports: Vec<(NodeId, NodeReport)>) {
+        self.reports.extend(reports.into_iter().filter(|(node, _)| !self.lost.contains(node)));
     }
 
-    pub(super) fn on_reports(&mut self, cx: &mut Cx<'_>, reports: Vec<(NodeId, NodeReport)>) {
-        // Ignores reports from nodes that were given up meanwhile.
-        let living = reports.into_iter().filter(|(node, _)| !self.nodes.lost.contains(node));
-        self.nodes.reports.extend(living);
-        self.try_boot(cx);
-    }
-
-    pub(super) fn on_topology(&mut self, cx: &mut Cx<'_>, from: NodeId, signature: &str, encoded: &[u8]) {
+    /// A daemon has sent the topology of its node.
+    pub(super) fn set_topology(&mut self, cx: &mut Cx<'_>, from: NodeId, signature: &str, encoded: &[u8]) {
         match Topology::decode(encoded) {
             Ok(topology) => {
-                self.nodes.topologies.insert(signature.into(), Arc::new(topology));
+                self.topologies.insert(signature.into(), Arc::new(topology));
             }
             Err(error) => {
-                let text = format!("reading the topology that node {} sent: {error}", self.nodes.name(from));
+                let text = format!("reading the topology that node {} sent: {error}", self.name(from));
                 cx.report(Report::Note { nspace: None, text });
             }
         }
-        self.try_boot(cx);
     }
 
     /// The DVM goes on without this node.
-    pub(super) fn boot_without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
-        self.nodes.lost.insert(lost);
-        if !self.nodes.are_up {
-            self.nodes.reports.remove(&lost);
-            self.nodes.asked.retain(|_, (node, _)| *node != lost);
-            self.try_boot(cx);
+    pub(super) fn lose(&mut self, lost: NodeId) {
+        self.lost.insert(lost);
+        if !self.are_up {
+            self.reports.remove(&lost);
+            self.asked.retain(|_, (node, _)| *node != lost);
         }
     }
 
     /// One of the daemons will not come up, and the DVM is not wanted without it. The reason is reported once more is known.
-    pub(super) fn on_boot_hopeless(&mut self) {
-        self.nodes.is_hopeless = true;
+    pub(super) fn give_up(&mut self) {
+        self.is_hopeless = true;
     }
 
-    fn try_boot(&mut self, cx: &mut Cx<'_>) {
-        if self.nodes.are_up || self.nodes.is_hopeless || self.nodes.stands() {
-            return;
+    /// The DVM cannot come up. Returns whether this is the first reason.
+    pub(super) fn fail(&mut self, error: &str) -> bool {
+        if self.are_up || self.failure.is_some() {
+            return false;
         }
-        let ask = self.nodes.next_to_ask(cx.now);
+        self.is_hopeless = true;
+        self.failure = Some(error.to_owned());
+        true
+    }
+
+    /// Asks for the topologies that are missing. Returns whether the DVM has come up just now.
+    pub(super) fn try_up(&mut self, cx: &mut Cx<'_>) -> bool {
+        if self.are_up || self.is_hopeless || self.stands() {
+            return false;
+        }
+        let ask = self.next_to_ask(cx.now);
         if !ask.is_empty() {
             cx.cast(ask, Down::SendTopology);
         }
-        if !self.nodes.are_known() {
-            return;
+        self.are_up = self.are_known();
+        if self.are_up {
+            let names = (0..self.size).map(|node| self.name(NodeId(node)));
+            cx.cast(self.all(), Down::Table(Arc::new(NodeTable::new(names))));
+            cx.report(Report::Ready);
         }
-        self.nodes.are_up = true;
-        self.timers.cancel(|timer| *timer == Timer::Boot);
-        let names = (0..self.nodes.size).map(|node| self.nodes.name(NodeId(node)));
-        cx.cast(self.nodes.all(), Down::Table(Arc::new(NodeTable::new(names))));
-        cx.report(Report::Ready);
-        self.tell_session(cx, Status::EVENT_SESSION_START);
-        for (submitted, request, job) in std::mem::take(&mut self.nodes.waiting) {
-            self.launch_submitted(cx, submitted, request, job);
-        }
-        self.launch_postponed(cx);
+        self.are_up
     }
 
-    pub(super) fn on_submit(&mut self, cx: &mut Cx<'_>, request: u64, job: Box<JobRequest>) {
-        if self.nodes.are_up {
-            self.launch_submitted(cx, cx.now, request, job);
-        } else if let Some(error) = self.nodes.failure.clone() {
-            cx.report(Report::Refused { request, error });
-        } else {
-            self.nodes.waiting.push((cx.now, request, job));
-        }
+    /// The job waits for the DVM to come up.
+    pub(super) fn wait(&mut self, now: Time, request: u64, job: Box<JobRequest>) {
+        self.waiting.push((now, request, job));
     }
 
-    /// This process is about to be stopped. A DVM does not come up meanwhile, with jobs that nobody would see to, and nothing falls due.
-    pub(super) fn stand_still(&mut self, cx: &Cx<'_>) {
-        self.nodes.stands.get_or_insert(cx.now);
+    pub(super) fn take_waiting(&mut self) -> Vec<(Time, u64, Box<JobRequest>)> {
+        std::mem::take(&mut self.waiting)
     }
 
-    pub(super) fn stand_no_longer(&mut self, cx: &mut Cx<'_>) {
-        if let Some(since) = self.nodes.stands.take() {
-            self.timers.put_off(cx.now.since(since), |timer| *timer == Timer::Boot);
-            self.try_boot(cx);
-        }
+    /// This process is about to be stopped. A DVM does not come up meanwhile, with jobs that have no launcher, and nothing falls due.
+    pub(super) fn stand_still(&mut self, now: Time) {
+        self.stands.get_or_insert(now);
     }
 
-    /// The limit counts from now. That ends: each daemon goes through few phases, and each further try has fewer daemons.
-    pub(super) fn on_boot_goes_on(&mut self, cx: &Cx<'_>) {
-        if !self.nodes.are_up && self.nodes.failure.is_none() {
-            self.timers.cancel(|timer| *timer == Timer::Boot);
-            self.timers.set(cx.now.after(self.config.limits.boot), Timer::Boot);
-        }
+    /// Returns since when the process stood still, if it did.
+    pub(super) fn stand_no_longer(&mut self) -> Option<Time> {
+        self.stands.take()
     }
 
-    pub(super) fn on_boot_over(&mut self, cx: &mut Cx<'_>) {
-        let mut absent = self.nodes.absent();
-        self.nodes.silent().for_each(|(node, _)| absent.insert(node.0));
-        let error = format!(
-            "{} of {} have not reported within {} s: {absent}",
-            absent.count(),
-            self.nodes.size,
-            self.config.limits.boot.as_secs(),
-        );
-        self.on_boot_failed(cx, error);
-    }
-
-    pub(super) fn on_boot_failed(&mut self, cx: &mut Cx<'_>, error: String) {
-        if self.nodes.are_up || self.nodes.failure.is_some() {
-            return;
-        }
-        let error = format!("cannot start the daemons: {error}");
-        self.nodes.is_hopeless = true;
-        self.refuse_waiting(cx, &error);
-        cx.report(Report::NotReady { error: error.clone() });
-        self.nodes.failure = Some(error);
-    }
-
-    /// Refuses the jobs that wait for the DVM.
-    pub(super) fn refuse_waiting(&mut self, cx: &mut Cx<'_>, error: &str) {
-        for (_, request, _) in std::mem::take(&mut self.nodes.waiting) {
-            cx.report(Report::Refused { request, error: error.to_owned() });
-        }
-        self.refuse_postponed(cx, error);
-    }
-
-    pub(crate) fn has_failed_to_boot(&self) -> bool {
-        self.nodes.failure.is_some()
+    /// Which daemons have not come up within the limit.
+    pub(super) fn overdue(&self, limit: Duration) -> String {
+        let mut absent = self.absent();
+        self.silent().for_each(|(node, _)| absent.insert(node.0));
+        let (count, size, seconds) = (absent.count(), self.size, limit.as_secs());
+        format!("{count} of {size} have not reported within {seconds} s: {absent}")
     }
 
     /// The nodes that have come up but have not sent the topology that they were asked for.
-    pub(super) fn explain_topologies(&self) -> impl Iterator<Item = Waiting> {
-        self.nodes.silent().map(|(node, since)| Waiting {
+    pub(super) fn explain(&self) -> impl Iterator<Item = Waiting> {
+        self.silent().map(|(node, since)| Waiting {
             operation: "start".into(),
-            subject: format!("the daemon of {} (sending the topology)", self.nodes.name(node)),
+            subject: format!("the daemon of {} (sending the topology)", self.name(node)),
             asked_by: Vec::new(),
             missing: Vec::new(),
             since,

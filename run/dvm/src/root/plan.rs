@@ -15,94 +15,88 @@ use crate::models;
 use crate::msg::{AppDesc, Binding, JobDesc, Places};
 use crate::ranges::Ranges;
 use crate::report::Placed;
+use crate::root::debug;
+use crate::root::dvm::Dvm;
 use crate::root::lifecycle::{SESSION, told_ends};
 use crate::root::query::names;
-use crate::root::{Root, debug};
 
-impl Root {
-    /// The description of a job with this placement.
-    pub(super) fn plan(
-        &self,
-        number: u32,
-        job: &JobRequest,
-        placed: &Placed,
-        allocated: &Ranges,
-    ) -> Result<JobDesc, String> {
-        let name = format!("{}@{number}", self.config.dvm);
-        let nspace = Nspace::new(&name).map_err(|error| format!("naming the job {name:?}: {error}"))?;
-        let Placed { nodes, map } = placed;
-        let ids: Vec<NodeId> = allocated.iter().map(NodeId).collect();
-        let id = |index: u32| ids.get(index as usize).copied().unwrap_or(NodeId::ROOT);
-        Ok(JobDesc {
-            number,
-            parent: job.parent.clone(),
-            size: map.procs.len() as u32,
-            nodes: map.nodes.iter().map(|load| id(load.node).0).collect::<Ranges>(),
-            crowded: crowded(map, id),
-            places: places(map, nodes, id),
-            env: job.env.clone(),
-            apps: job
-                .apps
-                .iter()
-                .zip(app_sizes(map))
-                .map(|(app, size)| describe(app, size, &job.env))
-                .collect(),
-            stdin: job.stdin,
-            forward: job.forward.unwrap_or(IofChannel::ALL),
-            diag: job.diag,
-            on_failure: job.on_failure,
-            told_ends: told_ends(&job.info),
-            kill_after: job.kill_after,
-            checkpoint_command: job.checkpoint_command.clone(),
-            restart_command: job.restart_command.clone(),
-            job: self.job_values(&nspace, job, map),
-            session: self.session_values(nodes, map),
-            allocated: allocated.clone(),
-            nspace,
-        })
-    }
+/// The description of a job with this placement.
+pub(super) fn plan(
+    dvm: &Dvm,
+    number: u32,
+    job: &JobRequest,
+    placed: &Placed,
+    allocated: &Ranges,
+) -> Result<JobDesc, String> {
+    let name = format!("{}@{number}", dvm.config.dvm);
+    let nspace = Nspace::new(&name).map_err(|error| format!("naming the job {name:?}: {error}"))?;
+    let Placed { nodes, map } = placed;
+    let ids: Vec<NodeId> = allocated.iter().map(NodeId).collect();
+    let id = |index: u32| ids.get(index as usize).copied().unwrap_or(NodeId::ROOT);
+    Ok(JobDesc {
+        number,
+        parent: job.parent.clone(),
+        size: map.procs.len() as u32,
+        nodes: map.nodes.iter().map(|load| id(load.node).0).collect::<Ranges>(),
+        crowded: crowded(map, id),
+        places: places(map, nodes, id),
+        env: job.env.clone(),
+        apps: job.apps.iter().zip(app_sizes(map)).map(|(app, size)| describe(app, size, &job.env)).collect(),
+        stdin: job.stdin,
+        forward: job.forward.unwrap_or(IofChannel::ALL),
+        diag: job.diag,
+        on_failure: job.on_failure,
+        told_ends: told_ends(&job.info),
+        kill_after: job.kill_after,
+        checkpoint_command: job.checkpoint_command.clone(),
+        restart_command: job.restart_command.clone(),
+        job: job_values(&nspace, job, map),
+        session: session_values(nodes, map),
+        allocated: allocated.clone(),
+        nspace,
+    })
+}
 
-    /// The values that do not follow from the placement.
-    fn job_values(&self, nspace: &Nspace, job: &JobRequest, map: &JobMap) -> Arc<[Kval]> {
-        let mut values = vec![
-            Kval::new(keys::JOBID, nspace.as_str()),
-            Kval::new(keys::MAX_PROCS, map.procs.len() as u32),
-            Kval::new(keys::SPAWNED, job.parent.is_some()),
-            Kval::new(keys::TDIR_RMCLEAN, true),
-            Kval::new(keys::HOSTNAME_KEEP_FQDN, true),
-        ];
-        if let Some(app) = map.apps.first() {
-            values.push(Kval::new(keys::MAPBY, app.map.to_string()));
-            values.push(Kval::new(keys::RANKBY, app.rank.to_string()));
-            values.push(Kval::new(keys::BINDTO, app.bind.to_string()));
-        }
-        values.extend(job.parent.clone().map(|parent| Kval::new(keys::PARENT_ID, parent)));
-        values.extend(job.info.find(names::IGNORED).map(|value| Kval::new(names::IGNORED, value.clone())));
-        values.extend(debug::job_values(&job.info));
-        values.extend(models::job_values(&app_sizes(map)));
-        values.into()
+/// The values that do not follow from the placement.
+fn job_values(nspace: &Nspace, job: &JobRequest, map: &JobMap) -> Arc<[Kval]> {
+    let mut values = vec![
+        Kval::new(keys::JOBID, nspace.as_str()),
+        Kval::new(keys::MAX_PROCS, map.procs.len() as u32),
+        Kval::new(keys::SPAWNED, job.parent.is_some()),
+        Kval::new(keys::TDIR_RMCLEAN, true),
+        Kval::new(keys::HOSTNAME_KEEP_FQDN, true),
+    ];
+    if let Some(app) = map.apps.first() {
+        values.push(Kval::new(keys::MAPBY, app.map.to_string()));
+        values.push(Kval::new(keys::RANKBY, app.rank.to_string()));
+        values.push(Kval::new(keys::BINDTO, app.bind.to_string()));
     }
+    values.extend(job.parent.clone().map(|parent| Kval::new(keys::PARENT_ID, parent)));
+    values.extend(job.info.find(names::IGNORED).map(|value| Kval::new(names::IGNORED, value.clone())));
+    values.extend(debug::job_values(&job.info));
+    values.extend(models::job_values(&app_sizes(map)));
+    values.into()
+}
 
-    fn session_values(&self, nodes: &[NodeResources], map: &JobMap) -> Arc<[Kval]> {
-        // Without stated slots, there may be more ranks than CPUs: count at least those that run.
-        let slots_of = |node: &NodeResources| match node.slots {
-            Slots::Stated(slots) => slots,
-            Slots::Unstated | Slots::Mentioned(_) => node.topology.cpus().count(),
-        };
-        let slots: u32 = nodes.iter().map(slots_of).sum();
-        let universe = slots.max(map.procs.len() as u32);
-        [
-            Kval::new(keys::SESSION_ID, SESSION),
-            Kval::new(keys::UNIV_SIZE, universe),
-            Kval::new(keys::MAX_PROCS, universe),
-            // Libpmix 4.2 looks for it among the session's values. Ranks that do not find it remove the directory with
-            // everything in it.
-            Kval::new(keys::TDIR_RMCLEAN, true),
-            Kval::new(keys::RM_NAME, "phalanx"),
-            Kval::new(keys::RM_VERSION, env!("CARGO_PKG_VERSION")),
-        ]
-        .into()
-    }
+fn session_values(nodes: &[NodeResources], map: &JobMap) -> Arc<[Kval]> {
+    // Without stated slots, there may be more ranks than CPUs: count at least those that run.
+    let slots_of = |node: &NodeResources| match node.slots {
+        Slots::Stated(slots) => slots,
+        Slots::Unstated | Slots::Mentioned(_) => node.topology.cpus().count(),
+    };
+    let slots: u32 = nodes.iter().map(slots_of).sum();
+    let universe = slots.max(map.procs.len() as u32);
+    [
+        Kval::new(keys::SESSION_ID, SESSION),
+        Kval::new(keys::UNIV_SIZE, universe),
+        Kval::new(keys::MAX_PROCS, universe),
+        // Libpmix 4.2 looks for it among the session's values. Ranks that do not find it remove the directory with
+        // everything in it.
+        Kval::new(keys::TDIR_RMCLEAN, true),
+        Kval::new(keys::RM_NAME, "phalanx"),
+        Kval::new(keys::RM_VERSION, env!("CARGO_PKG_VERSION")),
+    ]
+    .into()
 }
 
 /// The daemons with more ranks than CPUs.

@@ -9,12 +9,13 @@ use phalanx_wire::{Info, Text};
 use crate::id::NodeId;
 use crate::msg::{Part, Provision, Results, Task};
 use crate::ranges::Ranges;
-use crate::root::Root;
-use crate::root::answer::Asker;
+use crate::root::answer::{Asker, id_of};
 use crate::root::consequence::Consequence;
-use crate::root::control::{MOST_OPEN, id_of};
+use crate::root::dvm::Dvm;
 use crate::root::jobs::Jobs;
-use crate::root::kind::{Explained, Kind};
+use crate::root::kind::{Explained, Kind, MOST_OPEN};
+use crate::root::operations::Operations;
+use crate::root::permission;
 use crate::root::turn::Cx;
 
 /// A run of the site's program.
@@ -64,25 +65,29 @@ impl Kind for Provisioning {
     }
 }
 
-impl Root {
-    pub(super) fn provision(&mut self, cx: &mut Cx<'_>, asker: Asker, wanted: Provision) {
-        let refused = match &self.config.rules.provision {
-            _ if !self.may_steer_all(&asker.by) => {
-                Some((Status::ERR_NO_PERMISSIONS, "ranks may not provision nodes"))
-            }
-            None => Some((Status::ERR_NOT_SUPPORTED, "this DVM was given no program that provisions nodes")),
-            Some(_) => None,
-        };
-        if let Some((status, why)) = refused {
-            let why = vec![Info::new(keys::EVENT_TEXT_MESSAGE, why)];
-            return asker.answer.give(cx, HostReply::Infos(status, why));
+pub(super) fn provision(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    operations: &mut Operations,
+    asker: Asker,
+    wanted: Provision,
+) {
+    let refused = match &dvm.config.rules.provision {
+        _ if !permission::may_steer_all(dvm, &asker.by) => {
+            Some((Status::ERR_NO_PERMISSIONS, "ranks may not provision nodes"))
         }
-        let Provision { nodes, image } = wanted;
-        let provisioning = Provisioning { nodes: nodes.clone(), results: Results::default() };
-        let Some(number) = self.operations.begin(cx, Some(asker), None, provisioning) else { return };
-        let task = Task::Provision { nodes, image, limit: LIMIT };
-        self.operations.give_task(cx, number, Ranges::single(NodeId::ROOT.0), task);
+        None => Some((Status::ERR_NOT_SUPPORTED, "this DVM was given no program that provisions nodes")),
+        Some(_) => None,
+    };
+    if let Some((status, why)) = refused {
+        let why = vec![Info::new(keys::EVENT_TEXT_MESSAGE, why)];
+        return asker.answer.give(cx, HostReply::Infos(status, why));
     }
+    let Provision { nodes, image } = wanted;
+    let provisioning = Provisioning { nodes: nodes.clone(), results: Results::default() };
+    let Some(number) = operations.begin(cx, Some(asker), None, provisioning) else { return };
+    let task = Task::Provision { nodes, image, limit: LIMIT };
+    operations.give_task(cx, number, Ranges::single(NodeId::ROOT.0), task);
 }
 
 /// How long the site's program may take.

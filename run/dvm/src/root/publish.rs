@@ -108,8 +108,8 @@ impl Kind for Lookup {
 
 impl Root {
     pub(super) fn publish(&mut self, cx: &mut Cx<'_>, request: &PublishRequest) -> Status {
-        let Some(node) = self.node_of(&request.from) else { return Status::ERR_NOT_FOUND };
-        if let Err(status) = self.store.publish(node, self.config.limits.published, request) {
+        let Some(node) = self.dvm.node_of(&request.from) else { return Status::ERR_NOT_FOUND };
+        if let Err(status) = self.store.publish(node, self.dvm.config.limits.published, request) {
             return status;
         }
         let waiting = request.data().flat_map(|item| self.operations.called::<Lookup>(item.key.as_str()));
@@ -120,7 +120,7 @@ impl Root {
 
     pub(super) fn lookup(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &PublishedRequest) {
         let from = &request.from;
-        let Some(node) = self.node_of(from) else { return answer.done(cx, Status::ERR_NOT_FOUND) };
+        let Some(node) = self.dvm.node_of(from) else { return answer.done(cx, Status::ERR_NOT_FOUND) };
         let lookup = Lookup::new(request);
         if let Some(result) = self.store.look_up(&lookup, node) {
             return answer.give(cx, HostReply::Lookup(result));
@@ -133,7 +133,7 @@ impl Root {
     /// A key that this lookup waits for was published.
     fn serve_lookup(&mut self, cx: &mut Cx<'_>, number: u64) {
         let Some(lookup) = self.operations.get::<Lookup>(number) else { return };
-        let result = match self.node_of(&lookup.from) {
+        let result = match self.dvm.node_of(&lookup.from) {
             Some(node) => self.store.look_up(lookup, node),
             None => Some(Err(Status::ERR_NOT_FOUND)),
         };

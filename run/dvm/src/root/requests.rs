@@ -7,8 +7,8 @@ use phalanx_core::{HostReply, Time};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, Text, Value};
 
-use crate::root::Root;
 use crate::root::answer::Asker;
+use crate::root::operations::Operations;
 use crate::root::query::names;
 use crate::root::turn::Cx;
 
@@ -38,32 +38,25 @@ impl Answered {
             self.0.pop_front();
         }
     }
-}
 
-impl Root {
     /// Answers a request of job control, and remembers the result if it has a name.
-    pub(super) fn tell_asker(
-        &mut self,
-        cx: &mut Cx<'_>,
-        asker: Asker,
-        (status, results): (Status, Vec<Info>),
-    ) {
+    pub(super) fn tell(&mut self, cx: &mut Cx<'_>, asker: Asker, (status, results): (Status, Vec<Info>)) {
         let Asker { by, id, answer } = asker;
-        self.answered.forget_old(cx.now);
+        self.forget_old(cx.now);
         let mut told: Vec<Info> = id.iter().map(|id| Info::new(keys::JOB_CTRL_ID, id.clone())).collect();
         told.extend(results.iter().cloned());
         if let Some(id) = id {
-            self.answered.keep(Request { id, by, at: cx.now, status, results });
+            self.keep(Request { id, by, at: cx.now, status, results });
         }
         answer.give(cx, HostReply::Infos(status, told));
     }
 
     /// The requests that a query asks for: those of one name, or all.
-    pub(super) fn requests(&self, now: Time, qualifiers: &[Info]) -> Option<DataArray> {
+    pub(super) fn told(&self, operations: &Operations, now: Time, qualifiers: &[Info]) -> Option<DataArray> {
         let wanted = qualifiers.find(keys::JOB_CTRL_ID).map(Value::as_text);
         let is_wanted = |id: &Text| wanted.is_none_or(|wanted| wanted == Some(id));
         let is_recent = |request: &&Request| now.since(request.at) <= KEPT;
-        let answered = self.answered.0.iter().filter(is_recent).filter(|request| is_wanted(&request.id));
+        let answered = self.0.iter().filter(is_recent).filter(|request| is_wanted(&request.id));
         let mut told: Vec<Info> = answered
             .map(|Request { id, by, at, status, results }| {
                 let head = about((id, by), "done", now.since(*at));
@@ -71,7 +64,7 @@ impl Root {
                 record(head.into_iter().chain(status).chain(results.iter().cloned()))
             })
             .collect();
-        for operation in self.operations.iter() {
+        for operation in operations.iter() {
             if !operation.kind().is_control() {
                 continue;
             }

@@ -19,11 +19,11 @@ use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Results, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Asker;
 use crate::root::consequence::Consequence;
-use crate::root::control::{MOST_OPEN, named};
 use crate::root::jobs::Jobs;
 use crate::root::journal::What;
-use crate::root::kind::{Explained, Kind};
-use crate::root::targets::Targets;
+use crate::root::kind::{Explained, Kind, MOST_OPEN};
+use crate::root::lifecycle;
+use crate::root::targets::{Targets, named};
 use crate::root::turn::Cx;
 use crate::root::{Root, journal};
 
@@ -141,7 +141,7 @@ impl Root {
         let mut targets = Targets::of(members);
         for target in targets.iter_mut() {
             let open = target.open.clone();
-            match self.jobs.get_mut(&target.nspace) {
+            match self.dvm.jobs.get_mut(&target.nspace) {
                 Some(job) if !job.journal.has_exited() && job.journal.verdict().is_none() => {
                     let busy = job.restarting.and(&open);
                     target.set(&busy, Status::ERR_EXISTS);
@@ -154,7 +154,7 @@ impl Root {
         if members.is_empty() {
             let status = targets.failure().unwrap_or(Status::ERR_NOT_FOUND);
             let told = (status, targets.told(status));
-            return asker.into_iter().for_each(|asker| self.tell_asker(cx, asker, told.clone()));
+            return asker.into_iter().for_each(|asker| self.answered.tell(cx, asker, told.clone()));
         }
         let restarting = Restarting {
             targets,
@@ -180,7 +180,7 @@ impl Root {
     /// that have failed, the first was done when they failed.
     fn tell_restart_begins(&mut self, cx: &mut Cx<'_>, members: &[Members], is_asked: bool) {
         for Members { nspace, ranks } in members {
-            let Some(job) = self.jobs.get_mut(nspace) else { continue };
+            let Some(job) = self.dvm.jobs.get_mut(nspace) else { continue };
             job.abilities.forget(ranks);
             job.pauses.forget(ranks);
             if is_asked {
@@ -199,7 +199,7 @@ impl Root {
         let (from, by) = (one.from.clone(), one.by.clone());
         before.iter().for_each(|m| self.restarts_no_more(m));
         for Members { nspace, ranks } in &members {
-            let Some(job) = self.jobs.get_mut(nspace) else { continue };
+            let Some(job) = self.dvm.jobs.get_mut(nspace) else { continue };
             job.restarting.add(ranks);
             for rank in ranks.iter() {
                 job.dead.remove(rank);
@@ -207,10 +207,10 @@ impl Root {
                 *job.restarts.entry(rank).or_default() += 1;
             }
             cx.cast(
-                self.nodes.all(),
+                self.dvm.nodes.all(),
                 Down::Renewed { nspace: nspace.clone(), ranks: ranks.clone(), from: from.clone() },
             );
-            self.append(
+            self.dvm.append(
                 cx,
                 nspace,
                 What::Restarting { ranks: ranks.clone(), by: by.clone(), from: from.clone() },
@@ -225,7 +225,7 @@ impl Root {
     }
 
     pub(super) fn restarts_no_more(&mut self, members: &Members) {
-        if let Some(job) = self.jobs.get_mut(&members.nspace) {
+        if let Some(job) = self.dvm.jobs.get_mut(&members.nspace) {
             members.ranks.iter().for_each(|rank| job.restarting.remove(rank));
         }
     }
@@ -237,14 +237,20 @@ impl Root {
         ranks: &Ranges,
         mut pids: Vec<(u32, u32)>,
     ) {
-        let Some(job) = self.jobs.get(nspace) else { return };
-        let first = job.descent.first.clone();
-        let concerned: std::sync::Arc<[Nspace]> =
-            self.relations.concerned_by(&self.jobs, nspace, &first).into();
+        if !self.dvm.jobs.contains_key(nspace) {
+            return;
+        }
+        let concerned = self.dvm.concerned(nspace);
         pids.sort_unstable();
         let what = What::Restarted { ranks: ranks.clone(), pids, concerned: concerned.clone() };
-        let number = self.append(cx, nspace, what).unwrap_or_default();
-        self.interests.tell_restart(cx, (nspace, ranks), self.stamp(number, cx.now), &concerned);
+        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
+        lifecycle::tell_restart(
+            cx,
+            &self.dvm,
+            (nspace, ranks),
+            lifecycle::stamp(&self.dvm, number, cx.now),
+            &concerned,
+        );
     }
 
     /// The job is gone for good: its restarts fail.
@@ -272,7 +278,8 @@ impl Root {
             return one.failed.push(end.clone());
         }
         if !self.recover(cx, end) {
-            let verdict = self.jobs.get(&end.proc.nspace).map(|job| journal::failure_of(&job.journal, end));
+            let verdict =
+                self.dvm.jobs.get(&end.proc.nspace).map(|job| journal::failure_of(&job.journal, end));
             verdict.into_iter().for_each(|verdict| self.end_job(cx, &end.proc.nspace, verdict));
         }
     }
@@ -281,7 +288,7 @@ impl Root {
     /// why.
     fn recover(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) -> bool {
         let ProcId { nspace, rank: Rank(rank) } = &end.proc;
-        let Some(job) = self.jobs.get(nspace) else { return false };
+        let Some(job) = self.dvm.jobs.get(nspace) else { return false };
         let FailurePolicy::Restart { most } = job.desc.on_failure else { return false };
         let before = job.restarts.get(rank).copied().unwrap_or(0);
         if job.journal.verdict().is_some() {
@@ -291,7 +298,7 @@ impl Root {
             let times = if before == 1 { "once".to_owned() } else { format!("{before} times") };
             if before > 0 {
                 let text = format!("rank {rank} has been started again {times}, and is given up");
-                self.tell_user_of(cx, &ProcId::all(nspace), &text);
+                self.dvm.tell_user_of(cx, &ProcId::all(nspace), &text);
             }
             return false;
         }
@@ -301,7 +308,7 @@ impl Root {
         let with = from.as_ref().map(|name| format!(" with checkpoint {}", name.to_string_lossy()));
         let with = with.unwrap_or_default();
         let text = format!("rank {rank} {how}; it is started again{with} ({} of {most})", before + 1);
-        self.tell_user_of(cx, &ProcId::all(nspace), &text);
+        self.dvm.tell_user_of(cx, &ProcId::all(nspace), &text);
         self.restart(cx, None, &[Members { nspace: nspace.clone(), ranks }], from);
         true
     }

@@ -4,17 +4,14 @@ use phalanx_core::output::Style;
 use phalanx_core::support::{self, Honoured};
 use phalanx_core::{HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status, attribute, functions, keys};
-use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Text, Value, plain};
+use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Text, Value};
 
 use crate::job::{JobRequest, JobVerdict};
-use crate::msg::Down;
-use crate::ranges::Ranges;
-use crate::report::Report;
 use crate::root::answer::{Answer, Asker};
-use crate::root::control::MOST_OPEN;
-use crate::root::iof::OUTPUTS;
+use crate::root::dvm::Dvm;
+use crate::root::iof::{self, OUTPUTS};
 use crate::root::jobs::{Jobs, RootJob};
-use crate::root::kind::{Explained, Kind};
+use crate::root::kind::{Explained, Kind, MOST_OPEN};
 use crate::root::operations::Taken;
 use crate::root::premises::Premises;
 use crate::root::query::names;
@@ -108,11 +105,11 @@ impl Root {
         job: &[Info],
         apps: &[App],
     ) {
-        let job = match self.to_request(from, job, apps) {
+        let job = match to_request(&self.dvm, from, job, apps) {
             Ok(job) => job,
             Err(Unfit { status, why }) => {
                 // A tool gets each message; the user of a job that spawns again and again gets it once.
-                if self.is_tool(from) || self.is_first_unsupported(from, &why) {
+                if self.dvm.is_tool(from) || self.is_first_unsupported(from, &why) {
                     self.tell_parent(cx, from, &why);
                 }
                 return answer.done(cx, status);
@@ -125,10 +122,10 @@ impl Root {
         self.tell_ignored(cx, from, &job.info);
         let until = job.start_timeout.map(|limit| cx.now.after(limit));
         let asker = Asker::new(from, answer);
-        if self.nodes.are_up() {
+        if self.dvm.nodes.are_up() {
             return self.launch_spawned(cx, asker, cx.now, until, &job);
         }
-        if let Some(error) = self.nodes.failure() {
+        if let Some(error) = self.dvm.nodes.failure() {
             return self.refuse_spawn(cx, asker, &error);
         }
         self.operations.begin(cx, Some(asker), until, Postponed(Box::new(job)));
@@ -175,15 +172,15 @@ impl Root {
             Ok(child) => {
                 let spawning = Spawning { nspace: child.clone() };
                 let spawn = self.operations.begin(cx, Some(asker), until, spawning);
-                if let Some(job) = self.jobs.get_mut(&child) {
+                if let Some(job) = self.dvm.jobs.get_mut(&child) {
                     job.spawn = spawn;
                 }
-                let run_by = self.jobs.get_mut(&child).and_then(|job| job.descent.run_by.clone());
+                let run_by = self.dvm.jobs.get_mut(&child).and_then(|job| job.descent.run_by.clone());
                 let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
                 if let Some(by) = run_by.filter(|_| !(files && only)) {
                     // The user's side writes the files, wherever else the output goes.
                     let channels = IofChannel(by.channels.0 & OUTPUTS.0);
-                    self.pull_for_parent(by.node, &by.tool, &child, channels, files);
+                    iof::pull_for_parent(&mut self.readers, by.node, &by.tool, &child, channels, files);
                 }
             }
             Err(error) => {
@@ -195,7 +192,7 @@ impl Root {
 
     /// Each process of the job runs, or never will: answers the spawner, once.
     pub(super) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
         let status = job.journal.start_status();
         if let Some(spawn) = job.spawn.take() {
             let why = match job.journal.verdict() {
@@ -209,7 +206,7 @@ impl Root {
             let result = if status.is_success() { Ok(nspace.clone()) } else { Err(status) };
             self.end_spawn(cx, spawn, &result);
         }
-        self.begin_for_parent(cx, nspace);
+        iof::begin_for_parent(cx, &mut self.readers, nspace);
     }
 
     /// The job has ended; a spawn not answered by then has failed.
@@ -235,7 +232,7 @@ impl Root {
         for key in ignored.split(',') {
             let name = attribute(key).map_or("an attribute", |attribute| attribute.name);
             let note = format!("{name} ({key}) is not supported, and was ignored");
-            if self.is_tool(parent) || self.is_first_unsupported(parent, &note) {
+            if self.dvm.is_tool(parent) || self.is_first_unsupported(parent, &note) {
                 self.tell_parent(cx, parent, &note);
             }
         }
@@ -252,69 +249,51 @@ impl Root {
     /// Reports a failed spawn. Only the calling rank gets an answer; others may take part in the same MPI_Comm_spawn, and not every MPI library
     /// notifies them.
     fn tell_failed(&mut self, cx: &mut Cx<'_>, parent: &ProcId, error: &str) {
-        let has_others = self.desc(&parent.nspace).is_some_and(|desc| desc.size > 1);
+        let has_others = self.dvm.desc(&parent.nspace).is_some_and(|desc| desc.size > 1);
         let hint = if has_others { FAILED_FOR_ONE } else { "" };
         self.tell_parent(cx, parent, &format!("{error}{hint}"));
     }
 
     /// Reports details that a status cannot carry.
     fn tell_parent(&mut self, cx: &mut Cx<'_>, parent: &ProcId, text: &str) {
-        match self.is_tool(parent) {
-            true => self.tell_user_of(cx, parent, text),
-            false => self.tell_user_of(cx, parent, &format!("spawning a job for {parent}: {text}")),
+        match self.dvm.is_tool(parent) {
+            true => self.dvm.tell_user_of(cx, parent, text),
+            false => self.dvm.tell_user_of(cx, parent, &format!("spawning a job for {parent}: {text}")),
         }
     }
+}
 
-    /// Sends a line to the user of a process. A tool, or the tool that runs the process's job, gets it as output of the server,
-    /// which it reads without asking; otherwise it goes to the user of the DVM.
-    pub(super) fn tell_user_of(&mut self, cx: &mut Cx<'_>, proc: &ProcId, text: &str) {
-        let run_by = self.jobs.get_mut(&proc.nspace).and_then(|job| job.descent.run_by.clone());
-        let tool = run_by.map_or_else(|| proc.clone(), |by| by.tool);
-        match self.node_of(&tool).filter(|_| self.is_tool(&tool)) {
-            Some(node) => {
-                // Libraries of others pass it to the user's terminal as it is.
-                let (to, text) = (tool, format!("{}\n", plain::lines(text)));
-                cx.cast(Ranges::single(node.0), Down::Say { to, text });
-            }
-            None => {
-                let nspace = Some(proc.nspace.clone());
-                cx.report(Report::Note { nspace, text: text.to_owned() });
-            }
+pub(super) fn to_request(dvm: &Dvm, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Unfit> {
+    let env = match dvm.jobs.get(&from.nspace) {
+        Some(job) => job.desc.inherited(),
+        None if dvm.is_tool(from) => dvm.config.env.clone(),
+        None => {
+            let why = "the server does not know who asks".to_owned();
+            return Err(Unfit { status: Status::ERR_NOT_FOUND, why });
         }
+    };
+    if let Some(directive) = not_honoured(dvm.functions, job, apps).find_map(required_in) {
+        let why = refusal(functions::SPAWN, directive);
+        return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
     }
-
-    pub(super) fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Unfit> {
-        let env = match self.jobs.get(&from.nspace) {
-            Some(job) => job.desc.inherited(),
-            None if self.is_tool(from) => self.config.env.clone(),
-            None => {
-                let why = "the server does not know who asks".to_owned();
-                return Err(Unfit { status: Status::ERR_NOT_FOUND, why });
-            }
-        };
-        if let Some(directive) = not_honoured(self.functions, job, apps).find_map(required_in) {
-            let why = refusal(functions::SPAWN, directive);
-            return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
-        }
-        if let Some(why) = debug::impossible(job, apps) {
-            return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
-        }
-        let unreadable = |why| Unfit { status: Status::ERR_BAD_PARAM, why };
-        let mut request = JobRequest::of_spawn(from, env, job, apps).map_err(unreadable)?;
-        request.info.retain(|info| info.key != *names::IGNORED);
-        if let Some(parent) = self.jobs.get(&from.nspace) {
-            // What a job starts ends as that job does, and shares slots as that job may.
-            request.kill_after = request.kill_after.or(parent.desc.kill_after);
-            let of_parent = parent.journal.premises().and_then(Premises::oversubscribe);
-            let own = &mut request.policy.map.oversubscribe;
-            *own = own.or(of_parent);
-        }
-        let ignored = ignored(from, self.functions, job, apps);
-        if !ignored.is_empty() {
-            request.info.push(Info::new(names::IGNORED, ignored.join(",")));
-        }
-        Ok(request)
+    if let Some(why) = debug::impossible(job, apps) {
+        return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
     }
+    let unreadable = |why| Unfit { status: Status::ERR_BAD_PARAM, why };
+    let mut request = JobRequest::of_spawn(from, env, job, apps).map_err(unreadable)?;
+    request.info.retain(|info| info.key != *names::IGNORED);
+    if let Some(parent) = dvm.jobs.get(&from.nspace) {
+        // What a job starts ends as that job does, and shares slots as that job may.
+        request.kill_after = request.kill_after.or(parent.desc.kill_after);
+        let of_parent = parent.journal.premises().and_then(Premises::oversubscribe);
+        let own = &mut request.policy.map.oversubscribe;
+        *own = own.or(of_parent);
+    }
+    let ignored = ignored(from, dvm.functions, job, apps);
+    if !ignored.is_empty() {
+        request.info.push(Info::new(names::IGNORED, ignored.join(",")));
+    }
+    Ok(request)
 }
 
 /// The processes of a job that are not known to run, as many as a person reads.

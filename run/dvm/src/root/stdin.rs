@@ -14,16 +14,21 @@ use phalanx_wire::{Blob, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Down, JobDesc, StdinTarget};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::answer::Answer;
+use crate::root::dvm::Dvm;
 use crate::root::turn::{Cx, FromRoot};
 
 /// Attributes of a push that are honoured.
 pub(crate) const PUSH_ATTRIBUTES: &[&str] = &[keys::IOF_COMPLETE, keys::IOF_PUSH_STDIN];
 
-/// The root's account of one job's standard input.
+/// Standard input of all jobs.
 #[derive(Debug, Default)]
-pub(super) struct StdinFlow {
+pub(super) struct Inputs(BTreeMap<Nspace, StdinFlow>);
+
+/// The root's account of one job's standard input.
+#[derive(Debug)]
+struct StdinFlow {
+    desc: Arc<JobDesc>,
     readers: BTreeMap<Rank, StdinReader>,
     /// Bytes requested from the shell and not received yet, and whether any were ever requested.
     outstanding: usize,
@@ -55,7 +60,7 @@ struct Push {
 }
 
 impl StdinFlow {
-    pub(super) fn new(desc: &JobDesc) -> StdinFlow {
+    fn new(desc: Arc<JobDesc>) -> StdinFlow {
         let readers = match desc.stdin {
             StdinTarget::None => Ranges::new(),
             StdinTarget::Rank(rank) if rank.0 < desc.size => Ranges::single(rank.0),
@@ -63,7 +68,16 @@ impl StdinFlow {
             StdinTarget::All => desc.ranks(),
         };
         let readers = readers.iter().map(|rank| (Rank(rank), StdinReader::default())).collect();
-        StdinFlow { readers, ..StdinFlow::default() }
+        StdinFlow {
+            desc,
+            readers,
+            outstanding: 0,
+            asked: false,
+            ended: false,
+            pushes: VecDeque::new(),
+            pushed_bytes: 0,
+            failed: Vec::new(),
+        }
     }
 
     fn ranks(&self) -> Ranges {
@@ -88,12 +102,16 @@ impl StdinFlow {
     }
 }
 
-impl Root {
+impl Inputs {
+    /// The job is being started.
+    pub(super) fn begin(&mut self, desc: &Arc<JobDesc>) {
+        self.0.insert(desc.nspace.clone(), StdinFlow::new(desc.clone()));
+    }
+
     /// Requests as much from the shell as the slowest reader has room for.
-    pub(super) fn ask_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let window = self.config.limits.stdin_window;
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.journal.has_started()) else { return };
-        let flow = &mut job.stdin;
+    pub(super) fn ask(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace) {
+        let window = dvm.config.limits.stdin_window;
+        let Some(flow) = self.0.get_mut(nspace).filter(|_| has_started(dvm, nspace)) else { return };
         if flow.readers.is_empty() || flow.ended {
             return;
         }
@@ -105,54 +123,50 @@ impl Root {
         }
     }
 
-    pub(super) fn on_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, data: Arc<[u8]>) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.stdin.ended) else { return };
-        job.stdin.outstanding = job.stdin.outstanding.saturating_sub(data.len());
-        let ranks = job.stdin.ranks();
+    pub(super) fn user_has(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, data: Arc<[u8]>) {
+        let Some(flow) = self.0.get_mut(nspace).filter(|flow| !flow.ended) else { return };
+        flow.outstanding = flow.outstanding.saturating_sub(data.len());
+        let ranks = flow.ranks();
         if !data.is_empty() {
             self.send_stdin(cx, nspace, ranks, data);
         }
     }
 
-    pub(super) fn on_stdin_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.stdin.ended) else { return };
-        job.stdin.ended = true;
+    pub(super) fn user_ends(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace) {
+        let Some(flow) = self.0.get_mut(nspace).filter(|flow| !flow.ended) else { return };
+        flow.ended = true;
         // A spawned job reads what is pushed, and has no other source.
-        if job.desc.parent.is_none() {
-            let ranks = job.stdin.ranks();
-            self.send_stdin_end(cx, nspace, &ranks);
-            self.move_pushes(cx, nspace);
+        if flow.desc.parent.is_none() {
+            let ranks = flow.ranks();
+            self.send_stdin_end(cx, dvm, nspace, &ranks);
+            self.move_pushes(cx, dvm, nspace);
         }
     }
 
     fn send_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Ranges, data: Arc<[u8]>) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|_| !ranks.is_empty()) else { return };
-        job.stdin.sent(&ranks, data.len());
-        let to = job.desc.nodes_of(&ranks);
+        let Some(flow) = self.0.get_mut(nspace).filter(|_| !ranks.is_empty()) else { return };
+        flow.sent(&ranks, data.len());
+        let to = flow.desc.nodes_of(&ranks);
         cx.cast(to, Down::Stdin { nspace: nspace.clone(), ranks, data });
     }
 
     /// Sends end of file, once: a reader that has got it reads no more.
-    fn send_stdin_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
-        let ranks = job.stdin.reading(ranks);
-        job.stdin.readers.retain(|rank, _| !ranks.contains(rank.0));
-        let to = job.desc.nodes_of(&ranks);
+    fn send_stdin_end(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, ranks: &Ranges) {
+        let Some(flow) = self.0.get_mut(nspace) else { return };
+        let ranks = flow.reading(ranks);
+        flow.readers.retain(|rank, _| !ranks.contains(rank.0));
+        let to = flow.desc.nodes_of(&ranks);
         if ranks.is_empty() {
             return;
         }
         cx.cast(to, Down::StdinEnd { nspace: nspace.clone(), ranks: ranks.clone() });
         for rank in ranks.iter() {
-            self.interests.tell_stream(
-                cx,
-                self.journals.last(),
-                (Status::ERR_IOF_COMPLETE, ProcId::new(nspace, Rank(rank)), IofChannel::STDIN),
-            );
+            dvm.tell_stream(cx, Status::ERR_IOF_COMPLETE, ProcId::new(nspace, Rank(rank)), IofChannel::STDIN);
         }
     }
 
     /// A tool or a rank has input for some processes.
-    pub(super) fn push_stdin(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &StdinRequest) {
+    pub(super) fn push(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, answer: Answer, request: &StdinRequest) {
         let (by, directives, data) = (&request.from, &request.directives, &request.data);
         let mut targets = request.targets.clone();
         // As in RFC0025, the directive names a target.
@@ -161,22 +175,18 @@ impl Root {
         let Some(nspace) = targets.first().map(|target| target.nspace.clone()) else {
             return answer.done(cx, Status::ERR_BAD_PARAM);
         };
-        match self.may_push(by, &nspace, &targets, data.len()) {
+        match self.may_push(dvm, by, &nspace, &targets, data.len()) {
             Ok(ranks) => {
-                let Some(job) = self.jobs.get_mut(&nspace) else { return };
-                job.stdin.pushed_bytes += data.len();
+                let Some(flow) = self.0.get_mut(&nspace) else { return };
+                flow.pushed_bytes += data.len();
                 let data = data.clone();
-                job.stdin.pushes.push_back(Push { by: by.clone(), ranks, data, gone: 0, ends, answer });
-                self.move_pushes(cx, &nspace);
+                flow.pushes.push_back(Push { by: by.clone(), ranks, data, gone: 0, ends, answer });
+                self.move_pushes(cx, dvm, &nspace);
             }
             Err(status) => {
                 answer.done(cx, status);
                 if status == Status::ERR_OUT_OF_RESOURCE {
-                    self.interests.tell_stream(
-                        cx,
-                        self.journals.last(),
-                        (Status::ERR_IOF_FAILURE, by.clone(), IofChannel::STDIN),
-                    );
+                    dvm.tell_stream(cx, Status::ERR_IOF_FAILURE, by.clone(), IofChannel::STDIN);
                 }
             }
         }
@@ -186,31 +196,31 @@ impl Root {
     /// reading on it, and deadlocks on any other failure.
     fn may_push(
         &mut self,
+        dvm: &Dvm,
         by: &ProcId,
         nspace: &Nspace,
         targets: &[ProcId],
         bytes: usize,
     ) -> Result<Ranges, Status> {
-        let is_over = self.journals.get(nspace).is_some();
+        let is_over = dvm.journals.get(nspace).is_some();
         let unknown = if is_over { Status::ERR_IOF_COMPLETE } else { Status::ERR_NOT_FOUND };
-        let job = self.jobs.get_mut(nspace).ok_or(unknown)?;
-        if !job.desc.forward.intersects(IofChannel::STDIN) {
+        let flow = self.0.get_mut(nspace).ok_or(unknown)?;
+        if !flow.desc.forward.intersects(IofChannel::STDIN) {
             return Err(Status::ERR_IOF_COMPLETE);
         }
         let mut ranks = Ranges::new();
         for target in targets {
             match target.rank {
                 _ if target.nspace != *nspace => return Err(Status::ERR_NOT_SUPPORTED),
-                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
-                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
+                Rank::WILDCARD => ranks.add(&flow.desc.ranks()),
+                rank if rank.0 < flow.desc.size => ranks.insert(rank.0),
                 _ => return Err(Status::ERR_NOT_FOUND),
             }
         }
-        let reading = job.stdin.reading(&ranks);
+        let reading = flow.reading(&ranks);
         if reading.is_empty() {
             return Err(Status::ERR_IOF_COMPLETE);
         }
-        let flow = &mut job.stdin;
         if flow.failed.contains(by) {
             return Err(Status::ERR_IOF_FAILURE);
         }
@@ -222,38 +232,38 @@ impl Root {
     }
 
     /// Sends pushes as far as there is room; pushes that share targets keep their order.
-    pub(super) fn move_pushes(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.journal.has_started()) else { return };
-        let mut waiting = std::mem::take(&mut job.stdin.pushes);
+    pub(super) fn move_pushes(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace) {
+        let Some(flow) = self.0.get_mut(nspace).filter(|_| has_started(dvm, nspace)) else { return };
+        let mut waiting = std::mem::take(&mut flow.pushes);
         let mut busy = Ranges::new();
         let mut left = VecDeque::new();
         while let Some(mut push) = waiting.pop_front() {
-            if !push.ranks.intersects(&busy) && self.move_push(cx, nspace, &mut push) {
+            if !push.ranks.intersects(&busy) && self.move_push(cx, dvm, nspace, &mut push) {
                 push.answer.done(cx, Status::SUCCESS);
             } else {
                 busy.add(&push.ranks);
                 left.push_back(push);
             }
         }
-        if let Some(job) = self.jobs.get_mut(nspace) {
-            job.stdin.pushes = left;
+        if let Some(flow) = self.0.get_mut(nspace) {
+            flow.pushes = left;
         }
     }
 
     /// Returns whether all of it has been sent.
-    fn move_push(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, push: &mut Push) -> bool {
-        let window = self.config.limits.stdin_window;
-        while let Some(job) = self.jobs.get_mut(nspace) {
+    fn move_push(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, push: &mut Push) -> bool {
+        let window = dvm.config.limits.stdin_window;
+        while let Some(flow) = self.0.get_mut(nspace) {
             let rest = push.data.as_bytes().get(push.gone..).unwrap_or_default();
-            let ranks = job.stdin.reading(&push.ranks);
+            let ranks = flow.reading(&push.ranks);
             // A target that has stopped reading is not waited for.
-            let room = if ranks.is_empty() { rest.len() } else { job.stdin.room(&ranks, window) };
+            let room = if ranks.is_empty() { rest.len() } else { flow.room(&ranks, window) };
             let piece = rest.get(..room.min(rest.len())).unwrap_or_default();
             if !rest.is_empty() && (piece.is_empty() || (piece.len() < rest.len() && room < window / 4)) {
                 return false;
             }
             push.gone += piece.len();
-            job.stdin.pushed_bytes -= piece.len();
+            flow.pushed_bytes -= piece.len();
             let (over, piece) = (piece.len() == rest.len(), piece.into());
             self.send_stdin(cx, nspace, ranks, piece);
             if over {
@@ -261,7 +271,7 @@ impl Root {
             }
         }
         if push.ends {
-            self.send_stdin_end(cx, nspace, &push.ranks);
+            self.send_stdin_end(cx, dvm, nspace, &push.ranks);
         }
         true
     }
@@ -269,60 +279,59 @@ impl Root {
     /// Whether this job has pushes here. One that is partly sent does not count: its rest is still sent, even after its pusher
     /// has ended.
     pub(super) fn has_pushes_by(&self, nspace: &Nspace) -> bool {
-        self.jobs.values().any(|job| {
-            job.stdin.failed.iter().any(|proc| proc.nspace == *nspace)
-                || job.stdin.pushes.iter().any(|push| push.gone == 0 && push.by.nspace == *nspace)
+        self.0.values().any(|flow| {
+            flow.failed.iter().any(|proc| proc.nspace == *nspace)
+                || flow.pushes.iter().any(|push| push.gone == 0 && push.by.nspace == *nspace)
         })
     }
 
     /// A tool is gone, or all processes of a job. The jobs that they spawned get no more input.
-    pub(super) fn end_pushes_of(&mut self, cx: &mut Cx<'_>, by: &ProcId) {
+    pub(super) fn end_pushes_of(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, by: &ProcId) {
         let mut fed = Vec::new();
-        for (nspace, job) in &mut self.jobs {
-            let flow = &mut job.stdin;
+        for (nspace, flow) in &mut self.0 {
             flow.pushes.retain(|push| !by.covers(&push.by) || push.gone > 0);
             flow.pushed_bytes = flow.pushes.iter().map(|push| push.data.len() - push.gone).sum();
             flow.failed.retain(|failed| !by.covers(failed));
-            if job.desc.parent.as_ref().is_some_and(|parent| by.covers(parent)) {
+            if flow.desc.parent.as_ref().is_some_and(|parent| by.covers(parent)) {
                 fed.push((nspace.clone(), flow.ranks()));
             }
         }
         for (nspace, ranks) in fed {
-            self.send_stdin_end(cx, &nspace, &ranks);
-            self.move_pushes(cx, &nspace);
+            self.send_stdin_end(cx, dvm, &nspace, &ranks);
+            self.move_pushes(cx, dvm, &nspace);
         }
     }
 
     /// The job is over: refuses pushes to it.
-    pub(super) fn refuse_pushes(&mut self, cx: &mut Cx<'_>, flow: StdinFlow) {
-        for push in flow.pushes {
+    pub(super) fn end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        for push in self.0.remove(nspace).into_iter().flat_map(|flow| flow.pushes) {
             push.answer.done(cx, Status::ERR_IOF_COMPLETE);
         }
     }
 
     /// A reader has taken more.
-    pub(super) fn on_stdin_room(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank, bytes: usize) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
-        if let Some(reader) = job.stdin.readers.get_mut(&rank) {
+    pub(super) fn taken(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, rank: Rank, bytes: usize) {
+        let Some(flow) = self.0.get_mut(nspace) else { return };
+        if let Some(reader) = flow.readers.get_mut(&rank) {
             reader.taken = (reader.taken + bytes as u64).min(reader.sent);
         }
-        self.move_pushes(cx, nspace);
-        self.ask_stdin(cx, nspace);
+        self.move_pushes(cx, dvm, nspace);
+        self.ask(cx, dvm, nspace);
     }
 
     /// A reader has stopped reading.
-    pub(super) fn on_stdin_lost(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
-        if job.stdin.readers.remove(&rank).is_some() {
-            self.interests.tell_stream(
-                cx,
-                self.journals.last(),
-                (Status::ERR_IOF_COMPLETE, ProcId::new(nspace, rank), IofChannel::STDIN),
-            );
+    pub(super) fn lost(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, rank: Rank) {
+        let Some(flow) = self.0.get_mut(nspace) else { return };
+        if flow.readers.remove(&rank).is_some() {
+            dvm.tell_stream(cx, Status::ERR_IOF_COMPLETE, ProcId::new(nspace, rank), IofChannel::STDIN);
         }
-        self.move_pushes(cx, nspace);
-        self.ask_stdin(cx, nspace);
+        self.move_pushes(cx, dvm, nspace);
+        self.ask(cx, dvm, nspace);
     }
+}
+
+fn has_started(dvm: &Dvm, nspace: &Nspace) -> bool {
+    dvm.jobs.get(nspace).is_some_and(|job| job.journal.has_started())
 }
 
 /// The most bytes that may wait for one job's readers, apart from one push; pushes beyond it are refused.

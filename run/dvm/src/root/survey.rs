@@ -13,11 +13,12 @@ use crate::msg::{Found, Part, Subject, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::{Answer, Asker};
 use crate::root::consequence::Consequence;
-use crate::root::control::MOST_OPEN;
+use crate::root::dvm::Dvm;
 use crate::root::jobs::Jobs;
-use crate::root::kind::{Explained, Kind};
+use crate::root::kind::{Explained, Kind, MOST_OPEN};
+use crate::root::operations::Operations;
+use crate::root::query;
 use crate::root::turn::Cx;
-use crate::root::{Root, query};
 
 /// A query that waits.
 #[derive(Debug)]
@@ -69,66 +70,54 @@ impl Kind for Question {
     }
 }
 
-impl Root {
-    /// Answers the query at once, or when the daemons have reported what it needs.
-    pub(super) fn ask_daemons(
-        &mut self,
-        cx: &mut Cx<'_>,
-        answer: Answer,
-        from: &ProcId,
-        queries: &[Query],
-        subjects: BTreeSet<Subject>,
-    ) {
-        let tasks: Vec<(Subject, Ranges)> = subjects
-            .into_iter()
-            .filter_map(|of| {
-                let daemons = match &of {
-                    // Do not wait for daemons that are still starting.
-                    Subject::Waits | Subject::Nodes if !self.nodes.are_up() => self.nodes.present(),
-                    Subject::Waits | Subject::Nodes => Ranges::first(self.nodes.size()),
-                    Subject::Procs { nspace, .. } | Subject::Stuck { nspace } => {
-                        self.jobs.get(nspace)?.desc.nodes.clone()
-                    }
-                };
-                Some((of, daemons))
-            })
-            .collect();
-        let asker = Asker::new(from, answer);
-        if tasks.is_empty() {
-            return self.answer_askers(cx, vec![asker], queries, &BTreeMap::new());
-        }
-        let awaited = tasks.iter().map(|(of, _)| of.clone()).collect();
-        let question = Question { queries: queries.to_vec(), awaited, found: BTreeMap::new() };
-        let Some(number) = self.operations.begin(cx, Some(asker), None, question) else { return };
-        for (of, daemons) in tasks {
-            self.operations.give_task(cx, number, daemons, Task::Survey(of));
-        }
+/// Answers the query at once, or when the daemons have reported what it needs.
+pub(super) fn ask(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    operations: &mut Operations,
+    answer: Answer,
+    from: &ProcId,
+    queries: &[Query],
+) -> Vec<Consequence> {
+    let tasks: Vec<(Subject, Ranges)> = query::subjects(from, queries)
+        .into_iter()
+        .filter_map(|of| {
+            let daemons = match &of {
+                // Do not wait for daemons that are still starting.
+                Subject::Waits | Subject::Nodes if !dvm.nodes.are_up() => dvm.nodes.present(),
+                Subject::Waits | Subject::Nodes => Ranges::first(dvm.nodes.size()),
+                Subject::Procs { nspace, .. } | Subject::Stuck { nspace } => {
+                    dvm.jobs.get(nspace)?.desc.nodes.clone()
+                }
+            };
+            Some((of, daemons))
+        })
+        .collect();
+    let asker = Asker::new(from, answer);
+    if tasks.is_empty() {
+        let (askers, queries) = (vec![asker], queries.to_vec());
+        return vec![Consequence::Answer { askers, queries, found: BTreeMap::new() }];
     }
+    let awaited = tasks.iter().map(|(of, _)| of.clone()).collect();
+    let question = Question { queries: queries.to_vec(), awaited, found: BTreeMap::new() };
+    let Some(number) = operations.begin(cx, Some(asker), None, question) else { return Vec::new() };
+    for (of, daemons) in tasks {
+        operations.give_task(cx, number, daemons, Task::Survey(of));
+    }
+    Vec::new()
+}
 
-    /// The job is over: stops waiting for reports on it.
-    pub(super) fn end_surveys_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let mut waiting = Vec::new();
-        for (number, question) in self.operations.of_mut::<Question>() {
-            question.awaited.retain(|of| !of.concerns(nspace));
-            waiting.push(number);
-        }
-        let of_job = |task: &Task| matches!(task, Task::Survey(of) if of.concerns(nspace));
-        for number in waiting {
-            let then = self.operations.drop_tasks(cx, number, of_job);
-            self.carry_out(cx, then);
-        }
+/// The job is over: stops waiting for reports on it.
+pub(super) fn end_those_of(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    nspace: &Nspace,
+) -> Vec<Consequence> {
+    let mut waiting = Vec::new();
+    for (number, question) in operations.of_mut::<Question>() {
+        question.awaited.retain(|of| !of.concerns(nspace));
+        waiting.push(number);
     }
-
-    pub(super) fn answer_askers(
-        &self,
-        cx: &mut Cx<'_>,
-        askers: Vec<Asker>,
-        queries: &[Query],
-        found: &BTreeMap<Subject, Found>,
-    ) {
-        for Asker { by, answer, .. } in askers {
-            let asked = query::Inquiry { now: cx.now, from: &by, found };
-            answer.give(cx, self.answer_queries(&asked, queries));
-        }
-    }
+    let of_job = |task: &Task| matches!(task, Task::Survey(of) if of.concerns(nspace));
+    waiting.into_iter().flat_map(|number| operations.drop_tasks(cx, number, of_job)).collect()
 }

@@ -165,5 +165,10 @@ impl Target {
     }
 }
 
+/// The targets of a request, as ranges.
+pub(super) fn named(members: &[Members]) -> String {
+    members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks)).collect::<Vec<_>>().join(" ")
+}
+
 /// The most spans of ranks in one reply.
 const MOST_SPANS: usize = 1000;

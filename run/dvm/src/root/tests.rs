@@ -112,7 +112,7 @@ impl Told {
 
     /// Connects the tool on the root's node, once.
     fn connect_tool(&mut self) {
-        if !self.root.is_tool(&tool()) {
+        if !self.root.dvm.is_tool(&tool()) {
             let claims = Some(tool());
             let connected = phalanx_core::host::ToolRequest {
                 uid: 0,
@@ -533,7 +533,7 @@ fn spawns_name_the_host_of_the_root_as_command_lines_do() {
         ("10.7.0.2", false),
     ] {
         let mut told = Told::up(2);
-        told.root.config.addresses = vec!["10.7.0.1".parse().unwrap()];
+        told.root.dvm.config.addresses = vec!["10.7.0.1".parse().unwrap()];
         let parent = told.launch(JobRequest::default(), 1);
         let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 1, ..Default::default() };
         let (from, job) = (proc(&parent, 0), vec![Info::new(keys::HOST, host)]);

@@ -11,13 +11,10 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
-use crate::job::{JobVerdict, ToolProcess};
-use crate::msg::{Control, Down, Pauser};
-use crate::root::Root;
+use crate::job::ToolProcess;
 use crate::root::answer::Answer;
-use crate::root::kind::Kind;
+use crate::root::jobs::Jobs;
 use crate::root::turn::Cx;
-use crate::signals::SIGHUP;
 
 #[derive(Debug, Default)]
 pub(super) struct Tools {
@@ -38,109 +35,76 @@ impl Tools {
         self.connected.values().map(|connected| connected.node)
     }
 
+    pub(super) fn node_of(&self, tool: &ProcId) -> Option<NodeId> {
+        self.connected.get(tool).map(|connected| connected.node)
+    }
+
+    /// The daemons to which tools of this namespace are connected.
+    pub(super) fn nodes_of<'a>(&'a self, nspace: &'a Nspace) -> impl Iterator<Item = NodeId> + 'a {
+        let tools = self.connected.iter().filter(|(proc, _)| proc.nspace == *nspace);
+        tools.map(|(_, connected)| connected.node)
+    }
+
+    /// The tools that are connected to this daemon.
+    pub(super) fn at(&self, node: NodeId) -> Vec<ProcId> {
+        let there = self.connected.iter().filter(|(_, connected)| connected.node == node);
+        there.map(|(proc, _)| proc.clone()).collect()
+    }
+
+    /// The tool has finalized or lost its connection. Returns whether it was connected.
+    pub(super) fn remove(&mut self, tool: &ProcId) -> bool {
+        self.connected.remove(tool).is_some()
+    }
+
     pub(super) fn process(&self, tool: &ProcId) -> Option<&ToolProcess> {
         self.connected.get(tool).map(|connected| &connected.process)
     }
-}
 
-impl Root {
-    /// A tool has connected to the server of the daemon that asks. Without a name of its own it is given one.
-    pub(super) fn admit_tool(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &ToolRequest) {
+    /// A tool has connected to the server of the daemon that asks. Without a name of its own it is given one. `dvm`: the name of the
+    /// DVM.
+    pub(super) fn admit(
+        &mut self,
+        cx: &mut Cx<'_>,
+        answer: Answer,
+        request: &ToolRequest,
+        (jobs, dvm): (&Jobs, &str),
+    ) {
         let admitted = match &request.claims {
-            Some(proc) => self.check_claim(proc).map(|()| proc.clone()),
-            None => self.name_tool(),
+            Some(proc) => self.check_claim(proc, jobs, dvm).map(|()| proc.clone()),
+            None => self.name(dvm),
         };
         if let Ok(proc) = &admitted
-            && !self.jobs.contains_key(&proc.nspace)
+            && !jobs.contains_key(&proc.nspace)
         {
             let connected = Connected { node: answer.origin(), process: process_of(request) };
-            self.tools.connected.insert(proc.clone(), connected);
+            self.connected.insert(proc.clone(), connected);
         }
         answer.give(cx, HostReply::ToolAdmitted(admitted));
     }
 
     /// A tool may be a process of a running job, or have a namespace that is not in use.
-    fn check_claim(&self, proc: &ProcId) -> Result<(), Status> {
+    fn check_claim(&self, proc: &ProcId, jobs: &Jobs, dvm: &str) -> Result<(), Status> {
         let is_rank = |size: u32| proc.rank.0 < size;
-        let taken = match self.jobs.get(&proc.nspace) {
+        let taken = match jobs.get(&proc.nspace) {
             Some(job) => !is_rank(job.desc.size),
-            None => self.tools.connected.contains_key(proc) || *proc.nspace.as_str() == *self.config.dvm,
+            None => self.connected.contains_key(proc) || proc.nspace.as_str() == dvm,
         };
         if taken { Err(Status::ERR_EXISTS) } else { Ok(()) }
     }
 
-    fn name_tool(&mut self) -> Result<ProcId, Status> {
-        let dvm = self.config.dvm.clone();
-        if self.tools.connected.len() >= MOST_TOOLS {
+    fn name(&mut self, dvm: &str) -> Result<ProcId, Status> {
+        if self.connected.len() >= MOST_TOOLS {
             return Err(Status::ERR_OUT_OF_RESOURCE);
         }
         loop {
-            self.tools.named += 1;
-            let name = format!("{dvm}-tool{}", self.tools.named);
+            self.named += 1;
+            let name = format!("{dvm}-tool{}", self.named);
             let proc = ProcId::new(&Nspace::new(&name).map_err(|_| Status::ERR_BAD_PARAM)?, Rank(0));
             // A tool may have claimed this very name.
-            if !self.tools.connected.contains_key(&proc) {
+            if !self.connected.contains_key(&proc) {
                 return Ok(proc);
             }
         }
-    }
-
-    /// A process outside of any job has finalized or lost its connection. Its publications and requests are dropped, and the
-    /// jobs that it has started end unless they are to stay; its server ends its registrations.
-    pub(super) fn on_tool_left(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        if self.tools.connected.remove(proc).is_none() {
-            return;
-        }
-        self.forget_unread_of(proc);
-        self.dismiss(cx, Kind::is_of_askers, |asker| asker.by == *proc, Status::ERR_LOST_CONNECTION);
-        let others = self.tools.connected.keys().any(|tool| tool.nspace == proc.nspace);
-        self.forget_invitations_of_tool(cx, proc);
-        self.withdraw_published_by(cx, proc);
-        if !others {
-            self.withdraw_published(cx, &proc.nspace);
-        }
-        for nspace in self.jobs_ending_with(proc) {
-            self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGHUP });
-        }
-        self.resume_for(cx, proc);
-    }
-
-    /// Ends the pauses of a launcher that was stopped and will not go on.
-    fn resume_for(&mut self, cx: &mut Cx<'_>, launcher: &ProcId) {
-        let pauser = Pauser::Launcher(launcher.clone());
-        let jobs = self.jobs.iter();
-        let paused = jobs.filter_map(|(nspace, job)| Some((nspace.clone(), job.pauses.by(&pauser)?.clone())));
-        for (nspace, ranks) in paused.collect::<Vec<_>>() {
-            self.note_paused(cx, &nspace, &ranks, (Some(launcher), &pauser), Control::Resume);
-            let Some(to) = self.desc(&nspace).map(|desc| desc.nodes_of(&ranks)) else { continue };
-            let (ranks, pauser, action) = (Some(ranks), pauser.clone(), Control::Resume);
-            cx.cast(to, Down::Control { nspace, ranks, action, pauser });
-        }
-    }
-
-    /// A daemon is gone, and with it the tools that were connected to it.
-    pub(super) fn on_tools_lost(&mut self, cx: &mut Cx<'_>, node: NodeId) {
-        let gone = self.tools.connected.iter().filter(|(_, connected)| connected.node == node);
-        let gone: Vec<ProcId> = gone.map(|(proc, _)| proc.clone()).collect();
-        gone.iter().for_each(|proc| self.on_tool_left(cx, proc));
-    }
-
-    /// The daemon that a process's server belongs to. For tools, only the root knows it.
-    pub(super) fn node_of(&self, proc: &ProcId) -> Option<NodeId> {
-        match self.jobs.get(&proc.nspace) {
-            Some(job) => job.desc.node_of(proc.rank),
-            None => self.tools.connected.get(proc).map(|connected| connected.node),
-        }
-    }
-
-    /// The daemons to which tools of this namespace are connected.
-    pub(super) fn nodes_of_tools<'a>(&'a self, nspace: &'a Nspace) -> impl Iterator<Item = NodeId> + 'a {
-        let tools = self.tools.connected.iter();
-        tools.filter(|(proc, _)| proc.nspace == *nspace).map(|(_, connected)| connected.node)
-    }
-
-    pub(super) fn is_tool(&self, proc: &ProcId) -> bool {
-        self.tools.connected.contains_key(proc)
     }
 }
 

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
-use crate::root::Root;
-use crate::root::iof::readers::TapPiece;
-use crate::root::jobs::RootJob;
+use crate::root::iof::piece::TapPiece;
 
 /// How much of each channel is kept, and which part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,20 +50,6 @@ impl CachePlan {
     }
 }
 
-impl Root {
-    /// A chunk that is being shown.
-    pub(super) fn cache_output(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>) {
-        let spare = MOST.saturating_sub(self.readers.cached);
-        let forwarded = |job: &&mut RootJob| job.desc.forward.intersects(channel);
-        if let Some(job) = self.jobs.get_mut(&proc.nspace).filter(forwarded) {
-            let before = job.cache.cost();
-            job.cache.add(proc, channel, data, spare);
-            let after = job.cache.cost();
-            self.readers.cached = self.readers.cached + after - before;
-        }
-    }
-}
-
 impl Cache {
     pub(in crate::root) fn new(plan: CachePlan) -> Cache {
         Cache { plan, channels: BTreeMap::new() }
@@ -83,7 +67,7 @@ impl Cache {
         self.channels.values().map(|kept| kept.cost).sum()
     }
 
-    fn add(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>, spare: usize) {
+    pub(super) fn add(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>, spare: usize) {
         let kept = self.channels.entry(channel).or_default();
         if data.is_empty() {
             return kept.ended.push(proc.clone());
@@ -176,8 +160,6 @@ fn cost(bytes: usize) -> usize {
 /// Tiny pieces cost at least their bookkeeping.
 const LEAST_COST: usize = 64;
 const MOST_PER_CHANNEL: usize = 4 << 20;
-/// Of all jobs together.
-const MOST: usize = 8 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -199,7 +181,7 @@ mod tests {
                     next
                 })
                 .collect();
-            cache.add(&ProcId::new(&nspace, Rank(*rank)), IofChannel::STDOUT, &data.into(), MOST);
+            cache.add(&ProcId::new(&nspace, Rank(*rank)), IofChannel::STDOUT, &data.into(), usize::MAX >> 1);
             assert!(cache.cost() <= size);
         }
         let mut backlog = Backlog::default();

@@ -11,7 +11,6 @@ use phalanx_spec::{IofChannel, Rank};
 use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::msg::JobDesc;
-use crate::root::Root;
 use crate::root::iof::cache::{Backlog, Cache};
 use crate::root::journal::Journal;
 
@@ -22,7 +21,7 @@ pub(super) struct Unread {
 }
 
 #[derive(Debug)]
-struct Remains {
+pub(super) struct Remains {
     journal: Arc<Journal>,
     parent: ProcId,
     style: Vec<Info>,
@@ -61,51 +60,52 @@ impl Unread {
             job.cache.replay(&job.journal.desc().nspace, channels, wanted, pid, into);
         }
     }
-}
 
-impl Root {
-    /// The job is over: drops its cached output, unless its spawner may still ask for it.
-    pub(in crate::root) fn keep_unread(&mut self, journal: Arc<Journal>, cache: Cache, style: Vec<Info>) {
-        let is_there = |parent: &ProcId| !cache.is_empty() && self.node_of(parent).is_some();
-        let Some(parent) = journal.desc().parent.clone().filter(is_there) else {
-            return self.readers.cached -= cache.cost();
-        };
-        self.readers.unread.jobs.push_back(Remains { journal, parent, style, cache });
+    /// Keeps the output of an ended job, and drops the oldest beyond the bound. Returns the cost of what was dropped.
+    pub(super) fn keep(
+        &mut self,
+        journal: Arc<Journal>,
+        parent: ProcId,
+        style: Vec<Info>,
+        cache: Cache,
+    ) -> usize {
+        self.jobs.push_back(Remains { journal, parent, style, cache });
+        let mut dropped = 0;
         loop {
-            let jobs = &self.readers.unread.jobs;
-            let bytes: usize = jobs.iter().map(|job| job.cache.cost() + job.journal.weight()).sum();
-            if jobs.len() <= MOST_JOBS && (bytes <= MOST_BYTES || jobs.len() == 1) {
-                return;
+            let bytes: usize = self.jobs.iter().map(|job| job.cache.cost() + job.journal.weight()).sum();
+            if self.jobs.len() <= MOST_JOBS && (bytes <= MOST_BYTES || self.jobs.len() == 1) {
+                return dropped;
             }
-            let oldest = self.readers.unread.jobs.pop_front();
-            self.readers.cached -= oldest.map_or(0, |job| job.cache.cost());
+            dropped += self.jobs.pop_front().map_or(0, |job| job.cache.cost());
         }
     }
 
-    /// The spawner has read it.
-    pub(super) fn forget_read(&mut self, reader: &ProcId, sources: &[ProcId], channels: IofChannel) {
+    /// The spawner has read it. Returns the cost of what was dropped.
+    pub(super) fn forget_read(&mut self, reader: &ProcId, sources: &[ProcId], channels: IofChannel) -> usize {
         let whole = |nspace: &Nspace| {
             sources.iter().any(|source| source.nspace == *nspace && source.rank == Rank::WILDCARD)
         };
-        self.forget_unread(|job| {
+        self.forget(|job| {
             if job.parent == *reader && whole(&job.journal.desc().nspace) {
                 job.cache.forget(channels);
             }
             job.cache.is_empty()
-        });
+        })
     }
 
-    /// Drops the output of jobs that this process has spawned; with a wildcard, of those that its whole job has.
-    pub(in crate::root) fn forget_unread_of(&mut self, spawner: &ProcId) {
-        self.forget_unread(|job| spawner.covers(&job.parent));
-    }
-
-    fn forget_unread(&mut self, is_done: impl Fn(&mut Remains) -> bool) {
-        let readers = &mut self.readers;
+    /// Returns the cost of what was dropped.
+    pub(super) fn forget(&mut self, is_done: impl Fn(&mut Remains) -> bool) -> usize {
         let cost = |unread: &Unread| -> usize { unread.jobs.iter().map(|job| job.cache.cost()).sum() };
-        let before = cost(&readers.unread);
-        readers.unread.jobs.retain_mut(|job| !is_done(job));
-        readers.cached -= before - cost(&readers.unread);
+        let before = cost(self);
+        self.jobs.retain_mut(|job| !is_done(job));
+        before - cost(self)
+    }
+}
+
+impl Remains {
+    /// The spawner of the job.
+    pub(super) fn parent(&self) -> &ProcId {
+        &self.parent
     }
 }
 

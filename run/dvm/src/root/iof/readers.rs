@@ -8,21 +8,23 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use phalanx_core::Time;
+use phalanx_core::output::STYLE_ATTRIBUTES;
 use phalanx_spec::{IofChannel, Rank, Status};
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::id::{Landing, NodeId};
 use crate::msg::{Down, Forward, JobDesc, OutputPiece, TapName, charge};
 use crate::ranges::Ranges;
 use crate::report::Report;
-use crate::root::Root;
-use crate::root::answer::Answer;
+use crate::root::dvm::Dvm;
+use crate::root::iof::cache::{Cache, CachePlan};
 use crate::root::iof::past::Unread;
-use crate::root::iof::pull::OUTPUTS;
-use crate::root::iof::retained::Retained;
+use crate::root::iof::piece::TapPiece;
+use crate::root::iof::tap::{Held, OUTPUTS, Tap};
+use crate::root::journal::Journal;
 use crate::root::timer::Timer;
 use crate::root::turn::{Cx, FromRoot};
+use crate::timers::Timers;
 
 #[derive(Debug, Default)]
 pub(in crate::root) struct Readers {
@@ -42,66 +44,33 @@ pub(in crate::root) struct Readers {
     /// Jobs that are being ended, with the last result of [`Readers::awaited_of`].
     watched: BTreeMap<Nspace, BTreeMap<(NodeId, TapName), u64>>,
     /// What the caches of all jobs hold.
-    pub(super) cached: usize,
+    cached: usize,
     pub(super) unread: Unread,
+    /// Output of the jobs that have not ended.
+    pub(super) outputs: BTreeMap<Nspace, Outputs>,
 }
 
-/// A chunk that a reader has not taken yet.
+/// Output of one job.
 #[derive(Debug)]
-pub(super) struct Held {
-    landing: Landing,
-    pub(super) proc: ProcId,
-    pub(super) bytes: usize,
-    pub(super) since: Time,
-    readers: usize,
-    /// How many of the readers get it instead of the user, and whether one of those has taken it.
-    instead: usize,
-    replaced: bool,
-    /// The end of a stream, reported to the user once the readers that redirected the stream have taken it.
-    end: Option<(ProcId, IofChannel)>,
-}
-
-/// A reader at a daemon's server.
-#[derive(Debug)]
-pub(super) struct Tap {
-    pub(super) sources: Vec<ProcId>,
-    pub(super) channels: IofChannel,
-    /// The user gets the output, too.
-    pub(super) copy: bool,
-    /// The reader learns where the processes are.
-    pub(super) names_places: bool,
-    /// Output may be sent to it.
-    pub(super) ready: bool,
-    /// Set when it gets nothing new: the request to answer once the rest has been taken.
-    pub(super) stopping: Option<Answer>,
-    /// Its reader is alive and gets what is held for it.
-    pub(super) ends_well: bool,
-    queue: VecDeque<TapPiece>,
-    flying: BTreeMap<u64, TapPiece>,
-    flying_cost: usize,
-    last: u64,
-    /// Bytes that block no writer; if the reader dies, they go to the user.
-    pub(super) held: Retained,
-    /// Missing bytes to report with the next piece of a stream.
-    pub(super) lost: BTreeMap<(ProcId, IofChannel), u64>,
-}
-
-/// A piece of output for a tap.
-#[derive(Clone, Debug)]
-pub(super) struct TapPiece {
-    pub(super) proc: ProcId,
-    pub(super) pid: Option<u32>,
-    pub(super) channel: IofChannel,
-    pub(super) data: Arc<[u8]>,
-    /// Bytes dropped right before.
-    pub(super) lost: u64,
-    /// None: from the cache or logged, so it holds up no chunk.
-    pub(super) number: Option<u64>,
-    /// The reader gets it instead of the user.
-    pub(super) instead: bool,
+pub(super) struct Outputs {
+    pub(super) cache: Cache,
+    /// The channels of each rank that have ended.
+    streams_over: BTreeMap<Rank, u16>,
+    /// The directives of the request on the format of output.
+    pub(super) style: Vec<Info>,
 }
 
 impl Readers {
+    /// The job is being started. `request`: the directives of its spawn; `size`: how much of each channel is kept if they give none.
+    pub(in crate::root) fn begin(&mut self, nspace: &Nspace, request: &[Info], size: usize) {
+        let outputs = Outputs {
+            cache: Cache::new(CachePlan::new(request, size)),
+            streams_over: BTreeMap::new(),
+            style: request.iter().filter(|info| is_of_style(info)).cloned().collect(),
+        };
+        self.outputs.insert(nspace.clone(), outputs);
+    }
+
     /// Whether a table still has an entry that exists only for running jobs, or output that one of the job's processes is to
     /// read.
     pub(in crate::root) fn know(&self, nspace: &Nspace) -> bool {
@@ -128,70 +97,27 @@ impl Readers {
         };
         self.taps.iter().filter_map(|(name, tap)| Some((name.clone(), first(tap)?))).collect()
     }
-}
 
-impl Tap {
-    pub(super) fn new(sources: Vec<ProcId>, channels: IofChannel, copy: bool) -> Tap {
-        Tap {
-            sources,
-            channels,
-            copy,
-            names_places: false,
-            ready: true,
-            stopping: None,
-            ends_well: false,
-            queue: VecDeque::new(),
-            flying: BTreeMap::new(),
-            flying_cost: 0,
-            last: 0,
-            held: Retained::default(),
-            lost: BTreeMap::new(),
+    /// A chunk that is being shown.
+    pub(super) fn cache_output(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>) {
+        let spare = MOST_CACHED.saturating_sub(self.cached);
+        if let Some(Outputs { cache, .. }) = self.outputs.get_mut(&proc.nspace) {
+            let before = cache.cost();
+            cache.add(proc, channel, data, spare);
+            self.cached = self.cached + cache.cost() - before;
         }
     }
 
-    /// A channel that the spawn did not forward cannot be pulled; the tap of the job's spawner gets it all the same.
-    pub(super) fn is_to_get(
-        &self,
-        name: &TapName,
-        proc: &ProcId,
-        channel: IofChannel,
-        forwarded: bool,
-    ) -> bool {
-        (forwarded || matches!(name, TapName::Parent(..)))
-            && self.stopping.is_none()
-            && self.channels.intersects(channel)
-            && self.sources.iter().any(|source| source.covers(proc))
-    }
-
-    pub(super) fn push(&mut self, mut piece: TapPiece) {
-        if !self.lost.is_empty() && piece.number.is_some() {
-            piece.lost += self.lost.remove(&(piece.proc.clone(), piece.channel)).unwrap_or(0);
-        }
-        self.queue.push_back(piece);
-    }
-
-    /// The cost of queued pieces that hold up no chunk.
-    pub(super) fn unawaited(&self) -> usize {
-        let unawaited = self.queue.iter().filter(|piece| piece.number.is_none());
-        unawaited.map(|piece| charge(piece.data.len())).sum()
-    }
-
-    pub(super) fn is_drained(&self) -> bool {
-        self.queue.is_empty() && self.flying.is_empty()
-    }
-}
-
-impl Root {
     /// Hands a chunk to each of its readers.
-    pub(in crate::root) fn show(&mut self, cx: &mut Cx<'_>, landing: Landing, piece: OutputPiece) {
+    pub(in crate::root) fn show(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, landing: Landing, piece: OutputPiece) {
         let OutputPiece { proc, pid, channel, data } = piece;
-        let readers = &mut self.readers;
+        let readers = &mut *self;
         readers.number += 1;
         let number = readers.number;
         let (mut served, mut instead) = (Vec::new(), 0);
         let abandoned = readers.abandoned.contains_key(&proc.nspace);
         let mut missed = false;
-        let job = self.jobs.get(&proc.nspace);
+        let job = dvm.jobs.get(&proc.nspace);
         let forwarded = job.is_none_or(|job| job.desc.forward.intersects(channel));
         let wants = |name: &TapName, tap: &Tap| tap.is_to_get(name, &proc, channel, forwarded);
         for (name, tap) in readers.taps.iter_mut().filter(|(name, tap)| wants(&name.1, tap)) {
@@ -205,9 +131,9 @@ impl Root {
             served.push(name.clone());
         }
         if missed {
-            self.tell_missed(cx, &proc, channel);
+            self.tell_missed(cx, dvm, &proc, channel);
         }
-        let readers = &mut self.readers;
+        let readers = &mut *self;
         let to_user = instead == 0;
         let end = (!to_user && data.is_empty()).then(|| (proc.clone(), channel));
         let waited_for = if abandoned { 0 } else { served.len() };
@@ -216,12 +142,14 @@ impl Root {
         let held =
             Held { landing, proc: writer, bytes, since, readers: waiting, instead, replaced: to_user, end };
         readers.held.insert(number, held);
-        self.cache_output(&proc, channel, &data);
+        if forwarded {
+            self.cache_output(&proc, channel, &data);
+        }
         if data.is_empty() {
-            self.on_stream_over(cx, &proc, channel);
+            self.on_stream_over(cx, dvm, &proc, channel);
         }
         if to_user {
-            self.readers.user.push_back((number, bytes));
+            self.user.push_back((number, bytes));
             report(cx, proc, pid, channel, data);
         }
         for name in served {
@@ -230,57 +158,48 @@ impl Root {
         self.on_output_taken(cx, 0);
     }
 
-    fn on_stream_over(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
-        if let Some(job) = self.jobs.get_mut(&proc.nspace) {
-            let over = job.streams_over.entry(proc.rank).or_default();
+    fn on_stream_over(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, proc: &ProcId, channel: IofChannel) {
+        if let Some(outputs) = self.outputs.get_mut(&proc.nspace) {
+            let over = outputs.streams_over.entry(proc.rank).or_default();
             *over |= channel.0;
         }
-        self.interests.tell_stream(
-            cx,
-            self.journals.last(),
-            (Status::ERR_IOF_COMPLETE, proc.clone(), channel),
-        );
+        dvm.tell_stream(cx, Status::ERR_IOF_COMPLETE, proc.clone(), channel);
     }
 
     /// Output of these processes that was not shown is lost with their node.
-    pub(in crate::root) fn lose_streams(&mut self, cx: &mut Cx<'_>, desc: &JobDesc, ranks: &Ranges) {
+    pub(in crate::root) fn lose_streams(&self, cx: &mut Cx<'_>, dvm: &Dvm, desc: &JobDesc, ranks: &Ranges) {
         let all = if desc.diag { OUTPUTS.0 } else { OUTPUTS.0 & !IofChannel::STDDIAG.0 };
         for rank in ranks.iter().map(Rank) {
-            let job = self.jobs.get_mut(&desc.nspace);
-            let over = job.and_then(|job| job.streams_over.get(&rank).copied()).unwrap_or_default();
+            let outputs = self.outputs.get(&desc.nspace);
+            let over =
+                outputs.and_then(|outputs| outputs.streams_over.get(&rank).copied()).unwrap_or_default();
             if all & !over != 0 {
                 let proc = ProcId::new(&desc.nspace, rank);
-                self.interests.tell_stream(
-                    cx,
-                    self.journals.last(),
-                    (Status::ERR_IOF_FAILURE, proc, IofChannel(all & !over)),
-                );
+                dvm.tell_stream(cx, Status::ERR_IOF_FAILURE, proc, IofChannel(all & !over));
             }
         }
     }
 
     /// The user has taken `bytes` more.
     pub(in crate::root) fn on_output_taken(&mut self, cx: &mut Cx<'_>, bytes: usize) {
-        self.readers.taken += bytes;
-        while let Some((number, bytes)) =
-            self.readers.user.pop_front_if(|(_, bytes)| *bytes <= self.readers.taken)
-        {
-            self.readers.taken -= bytes;
+        self.taken += bytes;
+        while let Some((number, bytes)) = self.user.pop_front_if(|(_, bytes)| *bytes <= self.taken) {
+            self.taken -= bytes;
             self.taken_by_one(cx, number);
             // If only taps still want it, its link may be used for other output.
-            if let Some(held) = self.readers.held.get(&number) {
+            if let Some(held) = self.held.get(&number) {
                 cx.out.push_back(FromRoot::Lend(held.landing));
             }
         }
-        if self.readers.user.is_empty() {
-            self.readers.taken = 0;
+        if self.user.is_empty() {
+            self.taken = 0;
         }
         self.tell_taken(cx, false);
     }
 
     /// One of its readers has taken the chunk.
     fn taken_by_one(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let readers = &mut self.readers;
+        let readers = &mut *self;
         let Some(held) = readers.held.get_mut(&number) else { return };
         held.readers = held.readers.saturating_sub(1);
         if held.readers > 0 {
@@ -295,13 +214,13 @@ impl Root {
 
     /// Has taken output reported to the daemons: at once if `now`, or if the user has taken everything.
     fn tell_taken(&mut self, cx: &mut Cx<'_>, now: bool) {
-        cx.out.push_back(FromRoot::TellTaken { at_once: now || self.readers.user.is_empty() });
+        cx.out.push_back(FromRoot::TellTaken { at_once: now || self.user.is_empty() });
     }
 
     /// Sends a tap as much as its own window and that of all taps allow.
     pub(super) fn pump_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
         loop {
-            let readers = &mut self.readers;
+            let readers = &mut *self;
             let Some(tap) = readers.taps.get_mut(name).filter(|tap| tap.ready) else { return };
             let Some(cost) = tap.queue.front().map(|piece| charge(piece.data.len())) else { return };
             if tap.flying_cost > 0 {
@@ -343,7 +262,7 @@ impl Root {
     ) {
         let name = (origin, to.clone());
         let mut taken = Vec::new();
-        let readers = &mut self.readers;
+        let readers = &mut *self;
         if let Some(tap) = readers.taps.get_mut(&name) {
             for (piece, held) in pieces {
                 let Some(piece) = tap.flying.remove(piece) else { continue };
@@ -357,7 +276,7 @@ impl Root {
         // Redirected streams are not slowed down by a user that is slow to read other output.
         let without_user = taken.iter().any(|(_, instead)| *instead);
         for (number, instead) in taken {
-            if let Some(held) = self.readers.held.get_mut(&number) {
+            if let Some(held) = self.held.get_mut(&number) {
                 held.replaced |= instead;
             }
             self.taken_by_one(cx, number);
@@ -374,10 +293,10 @@ impl Root {
 
     /// A tap is gone: the user gets what only it was to read.
     pub(super) fn remove_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
-        let Some(tap) = self.readers.taps.remove(name) else { return };
-        self.readers.flying -= tap.flying_cost;
+        let Some(tap) = self.taps.remove(name) else { return };
+        self.flying -= tap.flying_cost;
         for TapPiece { proc, pid, channel, data, .. } in tap.held.into_pieces() {
-            let readers = &mut self.readers;
+            let readers = &mut *self;
             // Its writer does not wait for it.
             readers.number += 1;
             readers.user.push_back((readers.number, data.len()));
@@ -395,37 +314,48 @@ impl Root {
     }
 
     fn feed_starved(&mut self, cx: &mut Cx<'_>) {
-        if std::mem::take(&mut self.readers.starved) {
-            let names: Vec<_> = self.readers.taps.keys().cloned().collect();
+        if std::mem::take(&mut self.starved) {
+            let names: Vec<_> = self.taps.keys().cloned().collect();
             names.iter().for_each(|name| self.pump_tap(cx, name));
         }
     }
 
     /// The job is being ended: its pullers get as much time as its processes, renewed whenever one takes something.
-    pub(in crate::root) fn watch_readers(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let awaited = self.readers.awaited_of(nspace);
-        self.readers.watched.insert(nspace.clone(), awaited);
-        let grace = self.jobs.get(nspace).and_then(|job| job.desc.kill_after);
-        let grace = grace.unwrap_or(self.config.limits.kill_grace);
-        self.timers.set_once(cx.now.after(grace), Timer::Readers(nspace.clone()));
+    pub(in crate::root) fn watch(
+        &mut self,
+        cx: &Cx<'_>,
+        dvm: &Dvm,
+        timers: &mut Timers<Timer>,
+        nspace: &Nspace,
+    ) {
+        let awaited = self.awaited_of(nspace);
+        self.watched.insert(nspace.clone(), awaited);
+        let grace = dvm.jobs.get(nspace).and_then(|job| job.desc.kill_after);
+        let grace = grace.unwrap_or(dvm.config.limits.kill_grace);
+        timers.set_once(cx.now.after(grace), Timer::Readers(nspace.clone()));
     }
 
-    pub(in crate::root) fn on_readers_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let readers = &self.readers;
-        let Some(before) = readers.watched.get(nspace) else { return };
-        let now = readers.awaited_of(nspace);
+    pub(in crate::root) fn on_due(
+        &mut self,
+        cx: &mut Cx<'_>,
+        dvm: &Dvm,
+        timers: &mut Timers<Timer>,
+        nspace: &Nspace,
+    ) {
+        let Some(before) = self.watched.get(nspace) else { return };
+        let now = self.awaited_of(nspace);
         let takes_nothing = |(name, number): (&(NodeId, TapName), &u64)| before.get(name) == Some(number);
         if now.is_empty() || !now.iter().all(takes_nothing) {
-            return self.watch_readers(cx, nspace);
+            return self.watch(cx, dvm, timers, nspace);
         }
-        self.readers.watched.remove(nspace);
-        self.abandon_taps_of(cx, nspace);
+        self.watched.remove(nspace);
+        self.abandon_taps_of(cx, dvm, nspace);
     }
 
     /// The job was killed: stops waiting for readers of its output. What they have not been sent goes to the user, except what
     /// the user already has, and an event announces the loss.
-    pub(in crate::root) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let readers = &mut self.readers;
+    pub(in crate::root) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace) {
+        let readers = &mut *self;
         readers.abandoned.entry(nspace.clone()).or_default();
         let (mut unsent, mut sent) = (Vec::new(), Vec::new());
         for tap in readers.taps.values_mut() {
@@ -439,27 +369,23 @@ impl Root {
         sent.into_iter().for_each(|number| self.taken_by_one(cx, number));
         unsent.sort_by_key(|piece| piece.number);
         for piece in unsent {
-            self.tell_missed(cx, &piece.proc, piece.channel);
+            self.tell_missed(cx, dvm, &piece.proc, piece.channel);
             self.not_taken(cx, piece);
         }
         self.on_output_taken(cx, 0);
     }
 
     /// Announces that a reader of a killed job does not get everything, once for each stream.
-    fn tell_missed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
-        let Some(told) = self.readers.abandoned.get_mut(&proc.nspace) else { return };
+    fn tell_missed(&mut self, cx: &mut Cx<'_>, dvm: &Dvm, proc: &ProcId, channel: IofChannel) {
+        let Some(told) = self.abandoned.get_mut(&proc.nspace) else { return };
         if told.insert((proc.clone(), channel)) {
-            self.interests.tell_stream(
-                cx,
-                self.journals.last(),
-                (Status::ERR_IOF_FAILURE, proc.clone(), channel),
-            );
+            dvm.tell_stream(cx, Status::ERR_IOF_FAILURE, proc.clone(), channel);
         }
     }
 
     /// A reader will not get this piece: if no other reader has it, the user gets it.
     fn not_taken(&mut self, cx: &mut Cx<'_>, piece: TapPiece) {
-        let readers = &mut self.readers;
+        let readers = &mut *self;
         let Some(number) = piece.number else { return };
         let Some(held) = readers.held.get_mut(&number) else { return };
         held.instead -= usize::from(piece.instead);
@@ -476,19 +402,53 @@ impl Root {
     /// The job is over.
     pub(in crate::root) fn forget_readers_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         // What the job was to read goes to its user.
-        let taps = self.readers.taps.keys().filter(|(_, name)| name.is_for(nspace));
+        let taps = self.taps.keys().filter(|(_, name)| name.is_for(nspace));
         let gone: Vec<_> = taps.cloned().collect();
         gone.iter().for_each(|name| self.remove_tap(cx, name));
-        self.readers.abandoned.remove(nspace);
-        self.readers.watched.remove(nspace);
-        self.readers.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
+        self.abandoned.remove(nspace);
+        self.watched.remove(nspace);
+        self.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
     }
 
     /// The node is lost, and with it its readers.
     pub(in crate::root) fn forget_readers_on(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
-        let there: Vec<_> = self.readers.taps.keys().filter(|(node, _)| *node == lost).cloned().collect();
+        let there: Vec<_> = self.taps.keys().filter(|(node, _)| *node == lost).cloned().collect();
         there.iter().for_each(|name| self.remove_tap(cx, name));
     }
+
+    pub(super) fn try_stopped(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
+        let over = |tap: &&mut Tap| tap.stopping.is_some() && tap.is_drained();
+        if let Some(tap) = self.taps.get_mut(name).filter(over) {
+            if tap.ends_well {
+                tap.held.clear();
+            }
+            self.remove_tap(cx, name);
+        }
+    }
+
+    /// The job is over: drops its cached output, unless its spawner may still ask for it.
+    pub(in crate::root) fn keep_unread(&mut self, dvm: &Dvm, journal: Arc<Journal>) {
+        let Some(Outputs { cache, style, .. }) = self.outputs.remove(&journal.desc().nspace) else { return };
+        let is_there = |parent: &ProcId| !cache.is_empty() && dvm.node_of(parent).is_some();
+        self.cached -= match journal.desc().parent.clone().filter(is_there) {
+            Some(parent) => self.unread.keep(journal, parent, style, cache),
+            None => cache.cost(),
+        };
+    }
+
+    /// The spawner has read it.
+    pub(super) fn forget_read(&mut self, reader: &ProcId, sources: &[ProcId], channels: IofChannel) {
+        self.cached -= self.unread.forget_read(reader, sources, channels);
+    }
+
+    /// Drops the output of jobs that this process has spawned; with a wildcard, of those that its whole job has.
+    pub(in crate::root) fn forget_unread_of(&mut self, spawner: &ProcId) {
+        self.cached -= self.unread.forget(|job| spawner.covers(job.parent()));
+    }
+}
+
+fn is_of_style(info: &Info) -> bool {
+    STYLE_ATTRIBUTES.iter().any(|keys| keys.contains(&info.key.as_str()))
 }
 
 fn report(cx: &mut Cx<'_>, proc: ProcId, pid: Option<u32>, channel: IofChannel, data: Arc<[u8]>) {
@@ -503,3 +463,5 @@ fn report(cx: &mut Cx<'_>, proc: ProcId, pid: Option<u32>, channel: IofChannel, 
 const TAP_WINDOW: usize = 512 << 10;
 /// The same for all taps together, apart from one piece each.
 const ALL_TAPS_WINDOW: usize = 8 << 20;
+/// What the caches of all jobs may hold together.
+const MOST_CACHED: usize = 8 << 20;

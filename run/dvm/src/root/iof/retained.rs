@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use phalanx_spec::IofChannel;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::root::iof::readers::TapPiece;
+use crate::root::iof::piece::TapPiece;
 
 #[derive(Debug, Default)]
 pub(super) struct Retained {

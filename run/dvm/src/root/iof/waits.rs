@@ -5,23 +5,21 @@ use std::collections::BTreeSet;
 use phalanx_core::Waiting;
 use phalanx_wire::ProcId;
 
-use super::readers::Held;
+use super::readers::Readers;
+use super::tap::Held;
 use crate::msg::TapName;
-use crate::root::Root;
 use crate::root::turn::ENOUGH;
 
-impl Root {
-    pub(in crate::root) fn explain_readers(&self) -> Vec<Waiting> {
-        let users = waiting(Vec::new(), self.readers.not_taken_by_user());
-        let taps = self.readers.taps.iter().filter_map(|((_, name), tap)| {
-            let reader = match name {
-                TapName::Parent(tool, _) => vec![tool.clone()],
-                TapName::Pull(_) => Vec::new(),
-            };
-            waiting(reader, self.readers.not_taken_by(tap))
-        });
-        users.into_iter().chain(taps).collect()
-    }
+pub(in crate::root) fn explain(readers: &Readers) -> Vec<Waiting> {
+    let users = waiting(Vec::new(), readers.not_taken_by_user());
+    let taps = readers.taps.iter().filter_map(|((_, name), tap)| {
+        let reader = match name {
+            TapName::Parent(tool, _) => vec![tool.clone()],
+            TapName::Pull(_) => Vec::new(),
+        };
+        waiting(reader, readers.not_taken_by(tap))
+    });
+    users.into_iter().chain(taps).collect()
 }
 
 /// An end of stream waits as well, but blocks no writer.

@@ -11,6 +11,8 @@ mod procs;
 mod usage;
 mod waits;
 
+pub(in crate::root) use job::last_facts;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_core::support::{self, Layer};
@@ -18,12 +20,13 @@ use phalanx_core::{HostReply, Time};
 use phalanx_spec::{Status, functions, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
 
-pub(in crate::root) use job::{about_tool, about_verdict};
-
 use crate::msg::{Found, Subject};
-use crate::root::answer::Answer;
+use crate::root::answer::Asker;
+use crate::root::debug;
+use crate::root::dvm::Dvm;
+use crate::root::operations::Operations;
+use crate::root::requests::Answered;
 use crate::root::turn::Cx;
-use crate::root::{Root, debug};
 
 /// The keys that are answered.
 pub(crate) const KEYS: &[&str] = &[
@@ -118,89 +121,92 @@ pub(crate) const QUALIFIERS: &[&str] = &[
 ];
 
 /// The requester, the time, and what the daemons have reported for the query.
-pub(in crate::root) struct Inquiry<'a> {
-    pub(in crate::root) now: Time,
-    pub(in crate::root) from: &'a ProcId,
-    pub(in crate::root) found: &'a BTreeMap<Subject, Found>,
+struct Inquiry<'a> {
+    now: Time,
+    from: &'a ProcId,
+    found: &'a BTreeMap<Subject, Found>,
+    operations: &'a Operations,
+    answered: &'a Answered,
 }
 
-impl Root {
-    pub(in crate::root) fn query(
-        &mut self,
-        cx: &mut Cx<'_>,
-        answer: Answer,
-        from: &ProcId,
-        queries: &[Query],
-    ) {
-        let mut subjects = BTreeSet::new();
-        for query in queries {
-            let names = query.keys.iter().filter_map(|key| key.as_str());
-            subjects.extend(names.filter_map(|key| subject(key, from, &query.qualifiers)));
-        }
-        self.ask_daemons(cx, answer, from, queries, subjects);
-    }
+/// What the daemons have to report for these queries.
+pub(in crate::root) fn subjects(from: &ProcId, queries: &[Query]) -> BTreeSet<Subject> {
+    let named = queries.iter().flat_map(|query| query.keys.iter().map(move |key| (key, &query.qualifiers)));
+    named.filter_map(|(key, qualifiers)| subject(key.as_str()?, from, qualifiers)).collect()
+}
 
-    /// The answer, once all that can be known is known.
-    pub(in crate::root) fn answer_queries(&self, asked: &Inquiry<'_>, queries: &[Query]) -> HostReply {
-        let (mut results, mut missing, mut known) = (Vec::new(), 0, false);
-        for query in queries {
-            for name in &query.keys {
-                let name = name.as_str().unwrap_or_default();
-                known |= KEYS.contains(&name);
-                match (self.answer_query(asked, name, &query.qualifiers), Key::new(name)) {
-                    (Some(value), Ok(key)) => results.push(Info { key, flags: InfoFlags::empty(), value }),
-                    _ => missing += 1,
-                }
+/// Answers all askers of these queries: all that can be known is known.
+pub(in crate::root) fn answer(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    (operations, answered): (&Operations, &Answered),
+    askers: Vec<Asker>,
+    queries: &[Query],
+    found: &BTreeMap<Subject, Found>,
+) {
+    for Asker { by, answer, .. } in askers {
+        let asked = Inquiry { now: cx.now, from: &by, found, operations, answered };
+        answer.give(cx, answer_queries(dvm, &asked, queries));
+    }
+}
+
+fn answer_queries(dvm: &Dvm, asked: &Inquiry<'_>, queries: &[Query]) -> HostReply {
+    let (mut results, mut missing, mut known) = (Vec::new(), 0, false);
+    for query in queries {
+        for name in &query.keys {
+            let name = name.as_str().unwrap_or_default();
+            known |= KEYS.contains(&name);
+            match (answer_query(dvm, asked, name, &query.qualifiers), Key::new(name)) {
+                (Some(value), Ok(key)) => results.push(Info { key, flags: InfoFlags::empty(), value }),
+                _ => missing += 1,
             }
         }
-        let status = match (results.is_empty(), missing) {
-            (_, 0) => Status::SUCCESS,
-            (true, _) if !known => Status::ERR_NOT_SUPPORTED,
-            (true, _) => Status::ERR_NOT_FOUND,
-            (false, _) => Status::QUERY_PARTIAL_SUCCESS,
-        };
-        HostReply::Infos(status, results)
     }
+    let status = match (results.is_empty(), missing) {
+        (_, 0) => Status::SUCCESS,
+        (true, _) if !known => Status::ERR_NOT_SUPPORTED,
+        (true, _) => Status::ERR_NOT_FOUND,
+        (false, _) => Status::QUERY_PARTIAL_SUCCESS,
+    };
+    HostReply::Infos(status, results)
+}
 
-    fn answer_query(&self, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
-        Some(match key {
-            keys::QUERY_ATTRIBUTE_SUPPORT => {
-                DataArray::of_infos(Layer::Host.answer(&[self.functions], qualifiers)).into()
-            }
-            keys::HOST_FUNCTIONS => support::names(&[self.functions]).into(),
-            keys::QUERY_SUPPORTED_KEYS => KEYS.join(",").into(),
-            keys::QUERY_SUPPORTED_QUALIFIERS | keys::QUERY_QUALIFIERS => QUALIFIERS.join(",").into(),
-            keys::QUERY_NAMESPACES => {
-                self.jobs.keys().map(Nspace::as_str).collect::<Vec<_>>().join(",").into()
-            }
-            keys::QUERY_NAMESPACE_INFO => self.namespace_info(qualifiers).into(),
-            keys::QUERY_SPAWN_SUPPORT => {
-                let honoured = support::honoured(self.functions, functions::SPAWN);
-                honoured.into_iter().flatten().collect::<Vec<_>>().join(",").into()
-            }
-            keys::QUERY_DEBUG_SUPPORT => debug::ATTRIBUTES.join(",").into(),
-            keys::QUERY_ALLOCATION => self.allocation().into(),
-            // This runtime allocates nothing, so there is no allocation of any name.
-            keys::QUERY_ALLOC_STATUS => return None,
-            keys::QUERY_AVAILABLE_SLOTS => self.available_slots().into(),
-            keys::QUERY_NODE_RESOURCE_USAGE => self.node_usage(asked, qualifiers)?.into(),
-            keys::QUERY_GROUP_NAMES => self.relations.group_names().collect::<Vec<_>>().join(",").into(),
-            keys::QUERY_GROUP_MEMBERSHIP => {
-                let group = qualifiers.find(keys::GROUP_ID).and_then(Value::as_str)?;
-                self.relations.members_of(group, asked.from)?.into()
-            }
-            names::JOBS => self.all_jobs(asked.now).into(),
-            names::HAPPENINGS => self.happenings(asked.now, qualifiers).into(),
-            names::REQUESTS => self.requests(asked.now, qualifiers)?.into(),
-            names::LASTS => self.config.lasts.into(),
-            names::MAP => match self.map(asked, qualifiers)? {
-                Ok(placed) => Value::ByteObject(placed.to_bytes().into()),
-                Err(why) => why.into(),
-            },
-            names::WAITS => self.all_waits(asked.found.get(&Subject::Waits)?).into(),
-            key => return self.answer_of_job(asked, key, qualifiers),
-        })
-    }
+fn answer_query(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
+    Some(match key {
+        keys::QUERY_ATTRIBUTE_SUPPORT => {
+            DataArray::of_infos(Layer::Host.answer(&[dvm.functions], qualifiers)).into()
+        }
+        keys::HOST_FUNCTIONS => support::names(&[dvm.functions]).into(),
+        keys::QUERY_SUPPORTED_KEYS => KEYS.join(",").into(),
+        keys::QUERY_SUPPORTED_QUALIFIERS | keys::QUERY_QUALIFIERS => QUALIFIERS.join(",").into(),
+        keys::QUERY_NAMESPACES => dvm.jobs.keys().map(Nspace::as_str).collect::<Vec<_>>().join(",").into(),
+        keys::QUERY_NAMESPACE_INFO => job::namespace_info(dvm, qualifiers).into(),
+        keys::QUERY_SPAWN_SUPPORT => {
+            let honoured = support::honoured(dvm.functions, functions::SPAWN);
+            honoured.into_iter().flatten().collect::<Vec<_>>().join(",").into()
+        }
+        keys::QUERY_DEBUG_SUPPORT => debug::ATTRIBUTES.join(",").into(),
+        keys::QUERY_ALLOCATION => job::allocation(dvm).into(),
+        // This runtime allocates nothing, so there is no allocation of any name.
+        keys::QUERY_ALLOC_STATUS => return None,
+        keys::QUERY_AVAILABLE_SLOTS => job::available_slots(dvm).into(),
+        keys::QUERY_NODE_RESOURCE_USAGE => usage::node_usage(dvm, asked, qualifiers)?.into(),
+        keys::QUERY_GROUP_NAMES => dvm.relations.group_names().collect::<Vec<_>>().join(",").into(),
+        keys::QUERY_GROUP_MEMBERSHIP => {
+            let group = qualifiers.find(keys::GROUP_ID).and_then(Value::as_str)?;
+            dvm.relations.members_of(group, asked.from)?.into()
+        }
+        names::JOBS => job::all_jobs(dvm, asked.now).into(),
+        names::HAPPENINGS => past::happenings(dvm, asked.now, qualifiers).into(),
+        names::REQUESTS => asked.answered.told(asked.operations, asked.now, qualifiers)?.into(),
+        names::LASTS => dvm.config.lasts.into(),
+        names::MAP => match map::map(dvm, asked, qualifiers)? {
+            Ok(placed) => Value::ByteObject(placed.to_bytes().into()),
+            Err(why) => why.into(),
+        },
+        names::WAITS => waits::all_waits(dvm, asked.found.get(&Subject::Waits)?).into(),
+        key => return job::answer_of_job(dvm, asked, key, qualifiers),
+    })
 }
 
 /// What the daemons have to report for this key.

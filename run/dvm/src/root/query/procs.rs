@@ -12,7 +12,7 @@ use crate::id::NodeId;
 use crate::job::JobVerdict;
 use crate::msg::{ExitStatus, Usage, ended_state, exit_code};
 use crate::ranges::Ranges;
-use crate::root::Root;
+use crate::root::dvm::Dvm;
 
 /// What is known about a process.
 pub(super) struct ProcView {
@@ -28,140 +28,138 @@ pub(super) struct ProcView {
     after: Option<Duration>,
 }
 
-impl Root {
-    /// A process table as debuggers read it.
-    pub(super) fn proc_table(&self, view: View<'_>, wanted: impl Fn(NodeId) -> bool) -> DataArray {
-        let desc = view.desc();
-        let line = |proc: ProcView| {
-            Value::ProcInfo(Box::new(ProcInfo {
-                proc: ProcId::new(&desc.nspace, proc.rank),
-                hostname: Some(Text::from(&*self.nodes.name(proc.node))),
-                executable: desc.app(proc.rank).and_then(|app| app.argv.first().cloned()),
-                pid: proc.pid.unwrap_or(0),
-                state: proc.state,
-            }))
-        };
-        let procs = procs(view).filter(|proc| wanted(proc.node));
-        DataArray { of: DataType::PROC_INFO, items: procs.map(line).collect() }
-    }
-
-    /// The same, with details that the standard's table has no room for.
-    pub(super) fn ranks(&self, view: View<'_>) -> DataArray {
-        let restarts = view.journal().restarts();
-        DataArray::of_infos(procs(view).map(|proc| {
-            let mut about = vec![
-                Info::new(keys::RANK, proc.rank),
-                Info::new(keys::HOSTNAME, &*self.nodes.name(proc.node)),
-                Info::new(keys::PROC_STATE_STATUS, proc.state),
-            ];
-            about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
-            about.extend(proc.stopped.map(|how| Info::new(names::STOPPED, how)));
-            about.extend(restarts.get(&proc.rank.0).map(|times| Info::new(names::RESTARTS, *times)));
-            about.extend(proc.unfinalized.then(|| Info::new(names::UNFINALIZED, true)));
-            about.extend(proc.status.map(|status| exit_code(status.shell_code())));
-            about.extend(proc.after.map(|after| Info::new(names::AGE, after.as_millis() as u64)));
-            if let Some(ExitStatus::Signal { number, .. }) = proc.status {
-                about.push(Info::new(names::SIGNAL, number));
-            }
-            Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(about))
+/// A process table as debuggers read it.
+pub(super) fn proc_table(dvm: &Dvm, view: View<'_>, wanted: impl Fn(NodeId) -> bool) -> DataArray {
+    let desc = view.desc();
+    let line = |proc: ProcView| {
+        Value::ProcInfo(Box::new(ProcInfo {
+            proc: ProcId::new(&desc.nspace, proc.rank),
+            hostname: Some(Text::from(&*dvm.nodes.name(proc.node))),
+            executable: desc.app(proc.rank).and_then(|app| app.argv.first().cloned()),
+            pid: proc.pid.unwrap_or(0),
+            state: proc.state,
         }))
-    }
+    };
+    let procs = procs(view).filter(|proc| wanted(proc.node));
+    DataArray { of: DataType::PROC_INFO, items: procs.map(line).collect() }
+}
 
-    pub(super) fn answer_of_rank(&self, view: View<'_>, rank: Rank, key: &str) -> Option<Value> {
-        let desc = view.desc();
-        let node = desc.node_of(rank)?;
-        let of = |column: &crate::column::Column| column.get(rank.0);
-        Some(match key {
-            keys::HOSTNAME => (*self.nodes.name(node)).into(),
-            keys::NODEID => node.0.into(),
-            keys::LOCAL_RANK => (of(&desc.places.local_rank) as u16).into(),
-            keys::NODE_RANK => (of(&desc.places.node_rank) as u16).into(),
-            keys::APPNUM => of(&desc.places.app).into(),
-            keys::APP_RANK => Rank(of(&desc.places.app_rank)).into(),
-            keys::CPUSET => Value::Cpuset(desc.binding(rank)?.cpuset.as_deref().map(Text::from)),
-            keys::LOCALITY_STRING => (**desc.binding(rank)?.locality.as_ref()?).into(),
-            keys::PROC_STATE_STATUS => proc(view, rank)?.state.into(),
-            keys::PROC_PID => Value::Pid(proc(view, rank)?.pid?),
-            keys::EXIT_CODE => proc(view, rank)?.status?.shell_code().into(),
-            _ => return None,
-        })
-    }
-
-    /// The node that the qualifiers name, or else that of the requester.
-    pub(super) fn named_node(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<NodeId> {
-        if let Some(name) = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
-            return self.nodes.living().find(|node| *self.nodes.name(*node) == *name);
+/// The same, with details that the standard's table has no room for.
+pub(super) fn ranks(dvm: &Dvm, view: View<'_>) -> DataArray {
+    let restarts = view.journal().restarts();
+    DataArray::of_infos(procs(view).map(|proc| {
+        let mut about = vec![
+            Info::new(keys::RANK, proc.rank),
+            Info::new(keys::HOSTNAME, &*dvm.nodes.name(proc.node)),
+            Info::new(keys::PROC_STATE_STATUS, proc.state),
+        ];
+        about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
+        about.extend(proc.stopped.map(|how| Info::new(names::STOPPED, how)));
+        about.extend(restarts.get(&proc.rank.0).map(|times| Info::new(names::RESTARTS, *times)));
+        about.extend(proc.unfinalized.then(|| Info::new(names::UNFINALIZED, true)));
+        about.extend(proc.status.map(|status| exit_code(status.shell_code())));
+        about.extend(proc.after.map(|after| Info::new(names::AGE, after.as_millis() as u64)));
+        if let Some(ExitStatus::Signal { number, .. }) = proc.status {
+            about.push(Info::new(names::SIGNAL, number));
         }
-        match qualifiers.find(keys::NODEID).and_then(Value::as_u32) {
-            Some(id) => Some(NodeId(id)).filter(|id| id.0 < self.nodes.size()),
-            None => self.node_of(asked.from),
+        Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(about))
+    }))
+}
+
+pub(super) fn answer_of_rank(dvm: &Dvm, view: View<'_>, rank: Rank, key: &str) -> Option<Value> {
+    let desc = view.desc();
+    let node = desc.node_of(rank)?;
+    let of = |column: &crate::column::Column| column.get(rank.0);
+    Some(match key {
+        keys::HOSTNAME => (*dvm.nodes.name(node)).into(),
+        keys::NODEID => node.0.into(),
+        keys::LOCAL_RANK => (of(&desc.places.local_rank) as u16).into(),
+        keys::NODE_RANK => (of(&desc.places.node_rank) as u16).into(),
+        keys::APPNUM => of(&desc.places.app).into(),
+        keys::APP_RANK => Rank(of(&desc.places.app_rank)).into(),
+        keys::CPUSET => Value::Cpuset(desc.binding(rank)?.cpuset.as_deref().map(Text::from)),
+        keys::LOCALITY_STRING => (**desc.binding(rank)?.locality.as_ref()?).into(),
+        keys::PROC_STATE_STATUS => proc(view, rank)?.state.into(),
+        keys::PROC_PID => Value::Pid(proc(view, rank)?.pid?),
+        keys::EXIT_CODE => proc(view, rank)?.status?.shell_code().into(),
+        _ => return None,
+    })
+}
+
+/// The node that the qualifiers name, or else that of the requester.
+pub(super) fn named_node(dvm: &Dvm, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<NodeId> {
+    if let Some(name) = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
+        return dvm.nodes.living().find(|node| *dvm.nodes.name(*node) == *name);
+    }
+    match qualifiers.find(keys::NODEID).and_then(Value::as_u32) {
+        Some(id) => Some(NodeId(id)).filter(|id| id.0 < dvm.nodes.size()),
+        None => dvm.node_of(asked.from),
+    }
+}
+
+/// The node that a query is limited to, if it is. None: there is no such node.
+pub(super) fn only_node(dvm: &Dvm, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<Option<NodeId>> {
+    let local = qualifiers.is_set(keys::QUERY_LOCAL_ONLY)
+        || qualifiers.find(keys::HOSTNAME).is_some()
+        || qualifiers.find(keys::NODEID).is_some();
+    if local { named_node(dvm, asked, qualifiers).map(Some) } else { Some(None) }
+}
+
+/// The processes of a job that a query asks for: one rank or all, on one node or all. None: there is no such node.
+pub(super) fn wanted_procs(
+    dvm: &Dvm,
+    asked: &Inquiry<'_>,
+    view: View<'_>,
+    rank: Option<Rank>,
+    qualifiers: &[Info],
+) -> Option<impl Iterator<Item = ProcView>> {
+    let only = only_node(dvm, asked, qualifiers)?;
+    let is_rank = move |it: Rank| rank.is_none_or(|rank| rank == Rank::WILDCARD || rank == it);
+    let is_node = move |node| only.is_none_or(|only| only == node);
+    Some(procs(view).filter(move |proc| is_rank(proc.rank) && is_node(proc.node)))
+}
+
+/// For each node, the memory of the daemon and the average of its processes; each process, too, unless only averages or
+/// extremes are wanted.
+pub(super) fn memory_usage(
+    dvm: &Dvm,
+    asked: &Inquiry<'_>,
+    view: View<'_>,
+    rank: Option<Rank>,
+    qualifiers: &[Info],
+) -> Option<DataArray> {
+    let View::Live(_, Some(found)) = view else { return None };
+    let wanted = wanted_procs(dvm, asked, view, rank, qualifiers)?;
+    let (average, extremes) =
+        (qualifiers.is_set(keys::QUERY_REPORT_AVG), qualifiers.is_set(keys::QUERY_REPORT_MINMAX));
+    let mut by_node: BTreeMap<NodeId, Vec<(Rank, u64)>> = BTreeMap::new();
+    for proc in wanted {
+        if let Some(usage) = proc.usage {
+            by_node.entry(proc.node).or_default().push((proc.rank, usage.resident));
         }
     }
-
-    /// The node that a query is limited to, if it is. None: there is no such node.
-    pub(super) fn only_node(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<Option<NodeId>> {
-        let local = qualifiers.is_set(keys::QUERY_LOCAL_ONLY)
-            || qualifiers.find(keys::HOSTNAME).is_some()
-            || qualifiers.find(keys::NODEID).is_some();
-        if local { self.named_node(asked, qualifiers).map(Some) } else { Some(None) }
-    }
-
-    /// The processes of a job that a query asks for: one rank or all, on one node or all. None: there is no such node.
-    pub(super) fn wanted_procs(
-        &self,
-        asked: &Inquiry<'_>,
-        view: View<'_>,
-        rank: Option<Rank>,
-        qualifiers: &[Info],
-    ) -> Option<impl Iterator<Item = ProcView>> {
-        let only = self.only_node(asked, qualifiers)?;
-        let is_rank = move |it: Rank| rank.is_none_or(|rank| rank == Rank::WILDCARD || rank == it);
-        let is_node = move |node| only.is_none_or(|only| only == node);
-        Some(procs(view).filter(move |proc| is_rank(proc.rank) && is_node(proc.node)))
-    }
-
-    /// For each node, the memory of the daemon and the average of its processes; each process, too, unless only averages or
-    /// extremes are wanted.
-    pub(super) fn memory_usage(
-        &self,
-        asked: &Inquiry<'_>,
-        view: View<'_>,
-        rank: Option<Rank>,
-        qualifiers: &[Info],
-    ) -> Option<DataArray> {
-        let View::Live(_, Some(found)) = view else { return None };
-        let wanted = self.wanted_procs(asked, view, rank, qualifiers)?;
-        let (average, extremes) =
-            (qualifiers.is_set(keys::QUERY_REPORT_AVG), qualifiers.is_set(keys::QUERY_REPORT_MINMAX));
-        let mut by_node: BTreeMap<NodeId, Vec<(Rank, u64)>> = BTreeMap::new();
-        for proc in wanted {
-            if let Some(usage) = proc.usage {
-                by_node.entry(proc.node).or_default().push((proc.rank, usage.resident));
-            }
+    Some(DataArray::of_infos(by_node.into_iter().map(|(node, procs)| {
+        let mut about =
+            vec![Info::new(keys::HOSTNAME, &*dvm.nodes.name(node)), Info::new(keys::NODEID, node.0)];
+        let daemon = found.daemons.iter().find(|(id, _)| *id == node);
+        about.extend(daemon.map(|(_, bytes)| megabytes(keys::DAEMON_MEMORY, *bytes as f64)));
+        let bytes = || procs.iter().map(|(_, bytes)| *bytes);
+        about.push(megabytes(
+            keys::CLIENT_AVG_MEMORY,
+            bytes().sum::<u64>() as f64 / procs.len().max(1) as f64,
+        ));
+        if extremes {
+            about.extend(bytes().min().map(|least| Info::new(names::MEMORY_LEAST, least)));
+            about.extend(bytes().max().map(|most| Info::new(names::MEMORY_MOST, most)));
         }
-        Some(DataArray::of_infos(by_node.into_iter().map(|(node, procs)| {
-            let mut about =
-                vec![Info::new(keys::HOSTNAME, &*self.nodes.name(node)), Info::new(keys::NODEID, node.0)];
-            let daemon = found.daemons.iter().find(|(id, _)| *id == node);
-            about.extend(daemon.map(|(_, bytes)| megabytes(keys::DAEMON_MEMORY, *bytes as f64)));
-            let bytes = || procs.iter().map(|(_, bytes)| *bytes);
-            about.push(megabytes(
-                keys::CLIENT_AVG_MEMORY,
-                bytes().sum::<u64>() as f64 / procs.len().max(1) as f64,
-            ));
-            if extremes {
-                about.extend(bytes().min().map(|least| Info::new(names::MEMORY_LEAST, least)));
-                about.extend(bytes().max().map(|most| Info::new(names::MEMORY_MOST, most)));
-            }
-            if !average && !extremes {
-                about.extend(procs.iter().map(|(rank, bytes)| {
-                    let of = [Info::new(keys::RANK, *rank), Info::new(names::MEMORY, *bytes)];
-                    Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(of))
-                }));
-            }
-            Info::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(about))
-        })))
-    }
+        if !average && !extremes {
+            about.extend(procs.iter().map(|(rank, bytes)| {
+                let of = [Info::new(keys::RANK, *rank), Info::new(names::MEMORY, *bytes)];
+                Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(of))
+            }));
+        }
+        Info::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(about))
+    })))
 }
 
 pub(super) fn megabytes(key: &'static str, bytes: f64) -> Info {

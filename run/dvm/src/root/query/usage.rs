@@ -9,40 +9,38 @@ use super::Inquiry;
 use super::job::View;
 use super::procs::megabytes;
 use crate::msg::{NodeUsage, Subject, Usage};
-use crate::root::Root;
+use crate::root::dvm::Dvm;
 
-impl Root {
-    /// The usage of a job's living processes, as far as the query asks for them.
-    pub(super) fn proc_usage(
-        &self,
-        asked: &Inquiry<'_>,
-        view: View<'_>,
-        rank: Option<Rank>,
-        qualifiers: &[Info],
-    ) -> Option<DataArray> {
-        let View::Live(_, Some(_)) = view else { return None };
-        let wanted = self.wanted_procs(asked, view, rank, qualifiers)?;
-        Some(DataArray::of_infos(wanted.filter_map(|proc| {
-            let mut about = vec![Info::new(keys::PROCID, ProcId::new(&view.desc().nspace, proc.rank))];
-            about.push(Info::new(keys::HOSTNAME, &*self.nodes.name(proc.node)));
-            about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
-            about.extend(of_proc(proc.usage.as_ref()?));
-            Some(Info::new(keys::PROC_RESOURCE_USAGE, DataArray::of_infos(about)))
-        })))
-    }
+/// The usage of a job's living processes, as far as the query asks for them.
+pub(super) fn proc_usage(
+    dvm: &Dvm,
+    asked: &Inquiry<'_>,
+    view: View<'_>,
+    rank: Option<Rank>,
+    qualifiers: &[Info],
+) -> Option<DataArray> {
+    let View::Live(_, Some(_)) = view else { return None };
+    let wanted = super::procs::wanted_procs(dvm, asked, view, rank, qualifiers)?;
+    Some(DataArray::of_infos(wanted.filter_map(|proc| {
+        let mut about = vec![Info::new(keys::PROCID, ProcId::new(&view.desc().nspace, proc.rank))];
+        about.push(Info::new(keys::HOSTNAME, &*dvm.nodes.name(proc.node)));
+        about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
+        about.extend(of_proc(proc.usage.as_ref()?));
+        Some(Info::new(keys::PROC_RESOURCE_USAGE, DataArray::of_infos(about)))
+    })))
+}
 
-    /// The usage of all nodes, or of the one that the query names.
-    pub(super) fn node_usage(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<DataArray> {
-        let only = self.only_node(asked, qualifiers)?;
-        let nodes = asked.found.get(&Subject::Nodes)?.nodes.iter();
-        let wanted = nodes.filter(|(node, _)| only.is_none_or(|only| only == *node));
-        Some(DataArray::of_infos(wanted.map(|(node, usage)| {
-            let mut about =
-                vec![Info::new(keys::HOSTNAME, &*self.nodes.name(*node)), Info::new(keys::NODEID, node.0)];
-            about.extend(of_node(usage));
-            Info::new(keys::NODE_RESOURCE_USAGE, DataArray::of_infos(about))
-        })))
-    }
+/// The usage of all nodes, or of the one that the query names.
+pub(super) fn node_usage(dvm: &Dvm, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<DataArray> {
+    let only = super::procs::only_node(dvm, asked, qualifiers)?;
+    let nodes = asked.found.get(&Subject::Nodes)?.nodes.iter();
+    let wanted = nodes.filter(|(node, _)| only.is_none_or(|only| only == *node));
+    Some(DataArray::of_infos(wanted.map(|(node, usage)| {
+        let mut about =
+            vec![Info::new(keys::HOSTNAME, &*dvm.nodes.name(*node)), Info::new(keys::NODEID, node.0)];
+        about.extend(of_node(usage));
+        Info::new(keys::NODE_RESOURCE_USAGE, DataArray::of_infos(about))
+    })))
 }
 
 fn of_proc(usage: &Usage) -> [Info; 10] {

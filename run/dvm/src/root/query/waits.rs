@@ -8,28 +8,26 @@ use phalanx_wire::{DataArray, Info, ProcId, Value};
 
 use super::names;
 use crate::msg::{Found, Wait};
-use crate::root::Root;
+use crate::root::dvm::Dvm;
 
 const MOMENT: Duration = Duration::from_secs(1);
 
-impl Root {
-    pub(super) fn all_waits(&self, found: &Found) -> DataArray {
-        let waits = found.waits.iter().filter(|wait| !is_under_way(wait));
-        let told = waits.filter(|wait| !is_told_better(&wait.waiting, &found.waits));
-        DataArray::of_infos(told.map(|wait| {
-            let Wait { node, age, waiting } = wait;
-            let about = [
-                Info::new(names::OPERATION, &*waiting.operation),
-                Info::new(names::SUBJECT, waiting.subject.as_str()),
-                Info::new(keys::HOSTNAME, &*self.nodes.name(*node)),
-                Info::new(names::AGE, age.as_millis() as u64),
-                Info::new(names::ASKED_BY, procs(&waiting.asked_by)),
-                Info::new(names::MISSING, procs(&waiting.missing)),
-                Info::new(names::UNBLOCKED_BY, &*waiting.unblocked_by),
-            ];
-            Info::new(names::WAIT, DataArray::of_infos(about))
-        }))
-    }
+pub(super) fn all_waits(dvm: &Dvm, found: &Found) -> DataArray {
+    let waits = found.waits.iter().filter(|wait| !is_under_way(wait));
+    let told = waits.filter(|wait| !is_told_better(&wait.waiting, &found.waits));
+    DataArray::of_infos(told.map(|wait| {
+        let Wait { node, age, waiting } = wait;
+        let about = [
+            Info::new(names::OPERATION, &*waiting.operation),
+            Info::new(names::SUBJECT, waiting.subject.as_str()),
+            Info::new(keys::HOSTNAME, &*dvm.nodes.name(*node)),
+            Info::new(names::AGE, age.as_millis() as u64),
+            Info::new(names::ASKED_BY, procs(&waiting.asked_by)),
+            Info::new(names::MISSING, procs(&waiting.missing)),
+            Info::new(names::UNBLOCKED_BY, &*waiting.unblocked_by),
+        ];
+        Info::new(names::WAIT, DataArray::of_infos(about))
+    }))
 }
 
 /// Any output waits for a moment.

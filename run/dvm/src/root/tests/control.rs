@@ -295,7 +295,7 @@ fn targets_that_nobody_knows_are_named_and_nothing_is_done() {
 fn ranks_steer_their_own_job_and_those_it_has_spawned() {
     for steer in [Steer::Own, Steer::Any] {
         let mut told = Told::up(2);
-        told.root.config.rules.steer = steer;
+        told.root.dvm.config.rules.steer = steer;
         let (mine, other) = (told.launch(JobRequest::default(), 1), told.launch(JobRequest::default(), 1));
         let child = told.launch(JobRequest { parent: Some(proc(&mine, 0)), ..JobRequest::default() }, 1);
         let pause = || Info::new(keys::JOB_CTRL_PAUSE, true);

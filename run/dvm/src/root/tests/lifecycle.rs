@@ -7,7 +7,7 @@ use phalanx_wire::InfoList;
 /// A root with wall time, with daemon 1 registered for all events of jobs.
 fn listened_to() -> Told {
     let mut told = Told::up(2);
-    told.root.config.clock = Duration::from_secs(1_000_000);
+    told.root.dvm.config.clock = Duration::from_secs(1_000_000);
     let codes = crate::root::lifecycle::CODES.to_vec();
     told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
     told.wishes.clear();
@@ -150,7 +150,7 @@ fn the_end_of_a_killed_job_names_victim_and_requester() {
 fn ends_of_processes_are_announced_one_by_one_if_wanted() {
     let mut told = listened_to();
     let nspace = told.launch(asking(&[keys::NOTIFY_PROC_TERMINATION]), 2);
-    let desc = told.root.desc(&nspace).map(|desc| desc.told_ends);
+    let desc = told.root.dvm.desc(&nspace).map(|desc| desc.told_ends);
     assert_eq!(desc, Some(crate::msg::ToldEnds::All), "daemons tell of all");
     told.started(&nspace, 2, false);
     told.wishes.clear();
@@ -162,7 +162,7 @@ fn ends_of_processes_are_announced_one_by_one_if_wanted() {
         assert_eq!(heard[0].info.find(keys::EXIT_CODE), Some(&Value::Int(0)));
     }
     let of_failures = told.launch(asking(&[keys::NOTIFY_PROC_ABNORMAL_TERMINATION]), 1);
-    let desc = told.root.desc(&of_failures).map(|desc| desc.told_ends);
+    let desc = told.root.dvm.desc(&of_failures).map(|desc| desc.told_ends);
     assert_eq!(desc, Some(crate::msg::ToldEnds::Bad));
 }
 

@@ -68,7 +68,7 @@ fn unread_logs_are_shown_to_the_user_of_the_dvm() {
         assert_eq!(told.logs(&from, "text"), Status::SUCCESS);
         assert_eq!(told.shown(), [b"text\n"]);
     }
-    told.root.config.rules.unheard = true;
+    told.root.dvm.config.rules.unheard = true;
     told.wishes.clear();
     assert_eq!(told.logs(&tool(), "text"), Status::ERR_NOT_AVAILABLE);
     assert!(told.shown().is_empty());

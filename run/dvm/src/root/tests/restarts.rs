@@ -186,7 +186,7 @@ fn ranks_start_again_when_the_old_ones_are_gone_everywhere() {
             && **to == Ranges::single(1)
     });
     assert_eq!(announced.count(), 2);
-    assert_eq!(told.root.jobs[&nspace].journal.pid(Rank(7)), Some(507));
+    assert_eq!(told.root.dvm.jobs[&nspace].journal.pid(Rank(7)), Some(507));
     told.end(&nspace, 8, ExitStatus::Code(0));
     assert_eq!(told.verdict(), Some(&JobVerdict::Success));
 }
@@ -231,11 +231,11 @@ fn a_paused_job_that_is_started_again_does_not_pause() {
     let nspace = launched(&mut told, FailurePolicy::Continue, 2);
     let all = [ProcId::all(&nspace)];
     told.ask(0, control(tool(), &all, Info::new(keys::JOB_CTRL_PAUSE, true)));
-    assert_eq!(told.root.jobs[&nspace].paused(), Some("paused"));
+    assert_eq!(told.root.dvm.jobs[&nspace].paused(), Some("paused"));
     told.wishes.clear();
     told.ask(0, control(tool(), &all, Info::new(keys::JOB_CTRL_RESTART, "")));
     renew(&mut told, &nspace, &[0, 1]);
-    assert_eq!(told.root.jobs[&nspace].paused(), None);
+    assert_eq!(told.root.dvm.jobs[&nspace].paused(), None);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_restart_that_others_have_begun_ends_no_job() {
     became.sort_by(|one, other| one.1.cmp(&other.1));
     assert_eq!(became, expected.map(|(rank, status)| named(&nspace, rank, status)));
     assert_eq!(told.answer(first), None, "the other goes on");
-    let job = &told.root.jobs[&nspace];
+    let job = &told.root.dvm.jobs[&nspace];
     assert_eq!((job.journal.verdict(), &job.restarting), (None, &Ranges::single(1)));
 }
 
@@ -374,7 +374,7 @@ fn a_restart_goes_on_without_its_requester() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::KillJob, 2);
     let parent = told.launch(JobRequest::default(), 1);
-    told.root.config.rules.steer = crate::config::Steer::Any;
+    told.root.dvm.config.rules.steer = crate::config::Steer::Any;
     let restart = Info::new(keys::JOB_CTRL_RESTART, "");
     told.ask(0, control(proc(&parent, 0), &[proc(&nspace, 1)], restart));
     let (_, clear, _) = told.task_among();
@@ -404,7 +404,7 @@ fn nodes_are_provisioned_by_a_program_of_the_site() {
     let (status, said) = why(&told, asked);
     assert_eq!(status, Status::ERR_NOT_SUPPORTED);
     assert!(said.contains("no program that provisions nodes"), "{said}");
-    told.root.config.rules.provision = Some("provision".into());
+    told.root.dvm.config.rules.provision = Some("provision".into());
     let other = told.launch(JobRequest::default(), 1);
     let asked = ask(&mut told, proc(&nspace, 0));
     assert_eq!(why(&told, asked).0, Status::ERR_NO_PERMISSIONS, "{other} is not its own");
@@ -423,7 +423,7 @@ fn nodes_are_provisioned_by_a_program_of_the_site() {
 fn provisioning_is_cancelled_by_its_name() {
     let mut told = Told::up(2);
     told.connect_tool();
-    told.root.config.rules.provision = Some("provision".into());
+    told.root.dvm.config.rules.provision = Some("provision".into());
     let directives = vec![Info::new(keys::JOB_CTRL_PROVISION, "n1"), Info::new(keys::JOB_CTRL_ID, "mine")];
     let request = JobControl { targets: Vec::new(), directives };
     let asked = told.ask(0, HostOp::from(Asked { from: tool(), request }));

@@ -1,0 +1,205 @@
+//! The start of jobs: from the request until their processes run.
+
+use std::sync::Arc;
+
+use phalanx_core::Time;
+use phalanx_spec::{IofChannel, keys};
+use phalanx_wire::{InfoList, Nspace, ProcId};
+
+use crate::id::NodeId;
+use crate::job::{JobRequest, JobVerdict};
+use crate::msg::{Down, OpId, Part, Reached, SpawnFailure};
+use crate::ranges::Ranges;
+use crate::report::Report;
+use crate::root::Root;
+use crate::root::debug;
+use crate::root::descent::{Descent, RunBy, Separation};
+use crate::root::dvm::Dvm;
+use crate::root::jobs::RootJob;
+use crate::root::journal::What;
+use crate::root::lifecycle;
+use crate::root::placing;
+use crate::root::plan;
+use crate::root::spawn::writes_files;
+use crate::root::timer::Timer;
+use crate::root::turn::Cx;
+
+impl Root {
+    pub(super) fn launch_submitted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        submitted: Time,
+        request: u64,
+        job: Box<JobRequest>,
+    ) {
+        if let Err(error) = self.launch(cx, Some(request), submitted, &job) {
+            cx.report(Report::Refused { request, error });
+        }
+    }
+
+    /// Maps the job and sends it to all daemons. The error states what failed, why, and a hint. `request`: the user's request,
+    /// if there is one.
+    pub(super) fn launch(
+        &mut self,
+        cx: &mut Cx<'_>,
+        request: Option<u64>,
+        submitted: Time,
+        job: &JobRequest,
+    ) -> Result<Nspace, String> {
+        if self.shutting_down {
+            return Err("the DVM is shutting down".to_owned());
+        }
+        let number = self.next_job;
+        let (placed, premises) = placing::place(&self.dvm, job)?;
+        let size = placed.map.procs.len();
+        job.stdin.check(size as u64)?;
+        debug::check_ranks(&job.info, size)?;
+        let desc = plan::plan(&self.dvm, number, job, &placed, &premises.nodes)?;
+        let notes = placed.map.notes.clone();
+        let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
+        let descent = descent_of(&self.dvm, &nspace, job);
+        let run_by = descent.run_by.as_ref().map(|by| by.tool.clone());
+        let runs_elsewhere = run_by.is_some();
+        let logs = lifecycle::ATTRIBUTES.iter().copied().filter(|key| job.info.is_set(key)).collect();
+        let journal = self.dvm.journals.begin(cx.now, submitted, (desc.clone(), premises), run_by);
+        let ends_alone = Separation::of(job);
+        let entry = RootJob::new(desc.clone(), (descent, ends_alone), journal, job.timeout, logs);
+        self.inputs.begin(&desc);
+        self.readers.begin(&nspace, &job.info, self.dvm.config.limits.output_cache);
+        self.next_job = number.wrapping_add(1);
+        self.dvm.jobs.insert(nspace.clone(), entry);
+        let placed = Arc::new(placed);
+        cx.report(match request {
+            Some(request) => Report::Accepted { request, nspace: nspace.clone(), placed },
+            None => Report::Spawned {
+                nspace: nspace.clone(),
+                placed,
+                parent: job.parent.as_ref().map(|parent| parent.nspace.clone()),
+                info: job.info.clone(),
+                elsewhere: runs_elsewhere && writes_files(&job.info),
+            },
+        });
+        for text in notes {
+            self.dvm.tell_user_of(cx, &ProcId::all(&nspace), &text);
+        }
+        if let Some(limit) = job.timeout {
+            self.timers.set(cx.now.after(limit), Timer::Limit(nspace.clone()));
+        }
+        cx.cast(self.dvm.nodes.all(), Down::Start(desc));
+        self.begin_stops(cx, &nspace, &job.info);
+        Ok(nspace)
+    }
+
+    /// More parts of a job's start have arrived; `arrived` are the daemons that have sent theirs.
+    pub(super) fn gather_advanced(&mut self, cx: &mut Cx<'_>, op: &OpId, arrived: &Ranges) {
+        let OpId::Started(nspace) = op else { return };
+        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
+        let of = job.desc.size;
+        let here = |rank: &u32| arrived.contains(job.desc.places.node.get(*rank));
+        let done = (0..of).filter(here).count() as u32;
+        let failed = job.journal.start_failures();
+        cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
+        if done > failed {
+            self.job_began(cx, nspace);
+        }
+    }
+
+    /// The first of its processes runs.
+    pub(super) fn job_began(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        if self.dvm.jobs.get(nspace).is_none_or(|job| job.journal.has_begun()) {
+            return;
+        }
+        let concerned = self.dvm.concerned(nspace);
+        let what = What::Began { concerned: concerned.clone() };
+        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
+        lifecycle::tell_job_start(
+            cx,
+            &self.dvm,
+            nspace,
+            lifecycle::stamp(&self.dvm, number, cx.now),
+            concerned,
+        );
+        lifecycle::log_for(cx, &self.dvm, nspace, &[keys::LOG_JOB_EVENTS], "the first process has started");
+    }
+
+    pub(super) fn job_started(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
+        let Some(first) = self.dvm.jobs.get(nspace).map(|job| job.descent.first.clone()) else { return };
+        let concerned: Arc<[Nspace]> = self.dvm.relations.concerned_by(&self.dvm.jobs, nspace, &first).into();
+        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
+        let (mut pids, failed, after) = match part {
+            Part::Started { pids, failed, after } => (pids, failed, after),
+            _ => Default::default(),
+        };
+        pids.sort_unstable();
+        let (done, of) = (pids.len() as u32, job.desc.size);
+        let whole = done == of;
+        // The report of the failure may still be on its way.
+        let told = !failed || job.journal.verdict().is_some();
+        if done > 0 {
+            self.job_began(cx, nspace);
+        }
+        let what = What::Started { pids, after, whole, concerned: concerned.clone() };
+        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
+        if whole {
+            lifecycle::tell_launch_complete(
+                cx,
+                &self.dvm,
+                nspace,
+                lifecycle::stamp(&self.dvm, number, cx.now),
+                concerned,
+            );
+            lifecycle::log_for(cx, &self.dvm, nspace, &[keys::LOG_JOB_EVENTS], "all processes have started");
+        }
+        cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
+        if told {
+            self.answer_spawn(cx, nspace);
+        }
+        self.inputs.ask(cx, &self.dvm, nspace);
+        self.inputs.move_pushes(cx, &self.dvm, nspace);
+    }
+
+    pub(super) fn on_connected(&mut self, cx: &mut Cx<'_>, from: NodeId, nspace: &Nspace, reached: Reached) {
+        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
+        let all = job.connect(from, reached);
+        let (done, of) = (all.count, job.desc.size);
+        let what = What::Connected { count: done, after: all.after };
+        self.dvm.journals.append(&mut job.journal, cx.now, what);
+        cx.report(Report::Progress { nspace: nspace.clone(), phase: "connecting", done, of });
+    }
+
+    pub(super) fn on_start_failed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: NodeId,
+        proc: &ProcId,
+        failure: &SpawnFailure,
+    ) {
+        let error = format!("starting rank {} on {}: {failure}", proc.rank, self.dvm.nodes.name(from));
+        let (ranks, failure) = (Ranges::single(proc.rank.0), failure.clone());
+        self.dvm.append(cx, &proc.nspace, What::StartFailed { ranks, failure });
+        self.end_job(cx, &proc.nspace, JobVerdict::NotStarted { error });
+        if self.dvm.jobs.get(&proc.nspace).is_some_and(|job| job.journal.has_started()) {
+            self.answer_spawn(cx, &proc.nspace);
+        }
+    }
+}
+
+/// The descent of a job that is about to start.
+fn descent_of(dvm: &Dvm, nspace: &Nspace, job: &JobRequest) -> Descent {
+    let family = job.parent.as_ref().and_then(|parent| dvm.jobs.get(&parent.nspace)).map(|job| &job.descent);
+    let first = family.map_or(nspace, |family| &family.first).clone();
+    let run_by = match (&job.parent, family) {
+        (None, _) => None,
+        (Some(_), Some(family)) if !job.info.is_set(keys::REQUESTOR_IS_TOOL) => {
+            let by = family.run_by.clone().filter(|by| dvm.is_tool(&by.tool));
+            by.map(|by| RunBy { ends_with_it: by.ends_with_it && !job.info.is_set(keys::NOHUP), ..by })
+        }
+        (Some(tool), _) => dvm.node_of(tool).map(|node| RunBy {
+            tool: tool.clone(),
+            node,
+            channels: job.forward.unwrap_or(IofChannel::ALL),
+            ends_with_it: !job.info.is_set(keys::NOHUP),
+        }),
+    };
+    Descent { first, run_by }
+}
