@@ -42,9 +42,9 @@ const LAYERED: &[Layered] = &[
     },
     Layered {
         folder: "run/dvm/src/root",
-        top: &["mod", "boot", "end", "launch"],
+        top: &["mod", "boot", "end", "launch", "settle", "upcalls"],
         whole: &["Root"],
-        not_yet: ROOT_NOT_YET,
+        not_yet: &[],
     },
 ];
 
@@ -52,12 +52,6 @@ const LAYERED: &[Layered] = &[
 const LOCAL_NOT_YET: &[&str] = &[
     "cleanup", "commands", "control", "dmodex", "fence", "host", "inspect", "iof/mod", "iof/pull", "launch",
     "procs", "restart", "stdin", "survey",
-];
-#[rustfmt::skip]
-const ROOT_NOT_YET: &[&str] = &[
-    "checkpoint", "collective", "control", "debug", "event", "group", "invite", "plan", "publish",
-    "query/job", "query/map", "query/mod", "query/past", "query/procs", "query/usage", "restart", "spawn",
-    "survey",
 ];
 
 /// The text of each file of a folder, by its relative path without extension: `get`, `get/told`.

@@ -13,12 +13,13 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
 
 use crate::msg::{CheckpointCall, Control, ControlRequest, Down, Members, Method, Part, Registration, Task};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::answer::Asker;
 use crate::root::consequence::Consequence;
+use crate::root::dvm::Dvm;
 use crate::root::jobs::Jobs;
 use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind, MOST_OPEN};
+use crate::root::operations::Operations;
 use crate::root::permission;
 use crate::root::query::names;
 use crate::root::targets::Targets;
@@ -117,192 +118,191 @@ impl Checkpointing {
     }
 }
 
-impl Root {
-    /// Records how a rank can take checkpoints.
-    pub(super) fn register_ability(&mut self, from: &ProcId, registration: &Registration) -> Status {
-        let Some(job) = self.dvm.jobs.get_mut(&from.nspace).filter(|job| from.rank.0 < job.desc.size) else {
-            return Status::ERR_NOT_FOUND;
-        };
-        job.abilities.register(from.rank, registration);
-        Status::SUCCESS
-    }
+/// Records how a rank can take checkpoints.
+pub(super) fn register_ability(dvm: &mut Dvm, from: &ProcId, registration: &Registration) -> Status {
+    let Some(job) = dvm.jobs.get_mut(&from.nspace).filter(|job| from.rank.0 < job.desc.size) else {
+        return Status::ERR_NOT_FOUND;
+    };
+    job.abilities.register(from.rank, registration);
+    Status::SUCCESS
+}
 
-    /// Makes the targets take a checkpoint. If one of them cannot, none is asked to.
-    pub(super) fn checkpoint(
-        &mut self,
-        cx: &mut Cx<'_>,
-        asker: Asker,
-        members: &[Members],
-        mut call: CheckpointCall,
-    ) {
-        let targets = permission::with_the_dead(&self.dvm, members);
-        if targets.are_closed() {
-            return self.answered.tell(
-                cx,
-                asker,
-                (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)),
-            );
+/// Makes the targets take a checkpoint. If one of them cannot, none is asked to.
+pub(super) fn checkpoint(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    asker: Asker,
+    members: &[Members],
+    mut call: CheckpointCall,
+) -> Vec<Consequence> {
+    let targets = permission::with_the_dead(dvm, members);
+    if targets.are_closed() {
+        return vec![Consequence::Tell {
+            asker,
+            status: Status::ERR_NOT_FOUND,
+            results: targets.told(Status::ERR_NOT_FOUND),
+        }];
+    }
+    let living = targets.open();
+    call.resolve(|signal| {
+        let jobs = living.iter().filter_map(|one| Some((dvm.jobs.get(&one.nspace)?, &one.ranks)));
+        let mut methods = jobs
+            .flat_map(|(job, ranks)| job.abilities.methods.iter().filter(|(_, able)| able.intersects(ranks)));
+        methods.any(|(methods, _)| methods.contains(&Method::Signal(signal)))
+    });
+    let plan = match ways(dvm, &living, &call) {
+        Ok(plan) => plan,
+        Err(unable) => {
+            let told = unable.told(Status::ERR_NOT_SUPPORTED);
+            return vec![Consequence::Tell { asker, status: Status::ERR_NOT_SUPPORTED, results: told }];
         }
-        let living = targets.open();
-        call.resolve(|signal| {
-            let jobs = living.iter().filter_map(|one| Some((self.dvm.jobs.get(&one.nspace)?, &one.ranks)));
-            let mut methods = jobs.flat_map(|(job, ranks)| {
-                job.abilities.methods.iter().filter(|(_, able)| able.intersects(ranks))
-            });
-            methods.any(|(methods, _)| methods.contains(&Method::Signal(signal)))
-        });
-        let plan = match self.ways(&living, &call) {
-            Ok(plan) => plan,
-            Err(unable) => {
-                let told = unable.told(Status::ERR_NOT_SUPPORTED);
-                return self.answered.tell(cx, asker, (Status::ERR_NOT_SUPPORTED, told));
+    };
+    let by = asker.by.clone();
+    if call.preempts {
+        alert(cx, dvm, &by, &living, &call);
+    }
+    // Commands are ended by their daemons at the limit, and then all of them have a result.
+    let by_command = plan.iter().any(|(method, _)| *method == Some(Method::Command));
+    let until = Some(cx.now.after(call.limit + if by_command { COMMANDS_END } else { Duration::ZERO }));
+    let checkpointing = Checkpointing { call: call.clone(), targets };
+    let Some(number) = operations.begin(cx, Some(asker), until, checkpointing) else { return Vec::new() };
+    for (method, targets) in plan {
+        match method {
+            Some(Method::Event(code)) => raise_for(cx, dvm, &by, code, &targets, &call.name),
+            Some(Method::Signal(signal)) => {
+                let actions = vec![Control::Signal(signal)];
+                let request = Arc::new(ControlRequest::of(actions));
+                let daemons = dvm.daemons_of(&targets);
+                operations.give_task(cx, number, daemons, Task::Control { targets, request });
             }
-        };
-        let by = asker.by.clone();
-        if call.preempts {
-            self.alert(cx, &by, &living, &call);
-        }
-        // Commands are ended by their daemons at the limit, and then all of them have a result.
-        let by_command = plan.iter().any(|(method, _)| *method == Some(Method::Command));
-        let until = Some(cx.now.after(call.limit + if by_command { COMMANDS_END } else { Duration::ZERO }));
-        let checkpointing = Checkpointing { call: call.clone(), targets };
-        let Some(number) = self.operations.begin(cx, Some(asker), until, checkpointing) else { return };
-        for (method, targets) in plan {
-            match method {
-                Some(Method::Event(code)) => self.raise_for(cx, &by, code, &targets, &call.name),
-                Some(Method::Signal(signal)) => {
-                    let actions = vec![Control::Signal(signal)];
-                    let request = Arc::new(ControlRequest::of(actions));
-                    let daemons = self.daemons_of_targets(&targets);
-                    self.operations.give_task(cx, number, daemons, Task::Control { targets, request });
-                }
-                Some(Method::Command) => {
-                    let (name, limit) = (call.name.clone(), call.limit);
-                    let daemons = self.daemons_of_targets(&targets);
-                    self.operations.give_task(cx, number, daemons, Task::Checkpoint { targets, name, limit });
-                }
-                // It is preempted without a checkpoint.
-                None => {
-                    if let Some(one) = self.operations.get_mut::<Checkpointing>(number) {
-                        one.targets.set(&targets.nspace, &targets.ranks, Status::SUCCESS);
-                    }
+            Some(Method::Command) => {
+                let (name, limit) = (call.name.clone(), call.limit);
+                let daemons = dvm.daemons_of(&targets);
+                operations.give_task(cx, number, daemons, Task::Checkpoint { targets, name, limit });
+            }
+            // It is preempted without a checkpoint.
+            None => {
+                if let Some(one) = operations.get_mut::<Checkpointing>(number) {
+                    one.targets.set(&targets.nspace, &targets.ranks, Status::SUCCESS);
                 }
             }
         }
-        let then = self.operations.try_done(cx, number);
-        self.carry_out(cx, then);
     }
+    operations.try_done(cx, number)
+}
 
-    /// The method for each rank; an error lists the ranks that have none.
-    fn ways(&self, living: &[Members], call: &CheckpointCall) -> Result<Vec<Way>, Targets> {
-        let (mut plan, mut unable) = (Vec::new(), Targets::default());
-        for Members { nspace, ranks } in living {
-            let Some(job) = self.dvm.jobs.get(nspace) else { continue };
-            let of = |ranks: &Ranges| Members { nspace: nspace.clone(), ranks: ranks.clone() };
-            let between = job.restarting.and(ranks);
-            if !between.is_empty() {
-                unable.refuse(of(&between), Status::ERR_NOT_SUPPORTED, Some("they are being started again"));
-                continue;
-            }
-            if call.preempts && job.abilities.preemptible.is_empty() {
-                unable.refuse(of(ranks), Status::ERR_NOT_SUPPORTED, Some("their job is not preemptible"));
-                continue;
-            }
-            if let Some(method) = call.methods.first() {
-                plan.push((Some(*method), of(ranks)));
-                continue;
-            }
-            let mut rest = ranks.clone();
-            for (methods, able) in &job.abilities.methods {
-                let here = able.and(ranks);
-                if !here.is_empty() {
-                    here.iter().for_each(|rank| rest.remove(rank));
-                    plan.push((methods.first().copied(), of(&here)));
-                }
-            }
-            match (rest.is_empty(), call.preempts) {
-                (true, _) => {}
-                _ if job.desc.checkpoint_command.is_some() => plan.push((Some(Method::Command), of(&rest))),
-                (false, true) => plan.push((None, of(&rest))),
-                (false, false) => {
-                    unable.refuse(of(&rest), Status::ERR_NOT_SUPPORTED, Some(NO_WAY));
-                }
+/// The method for each rank; an error lists the ranks that have none.
+fn ways(dvm: &Dvm, living: &[Members], call: &CheckpointCall) -> Result<Vec<Way>, Targets> {
+    let (mut plan, mut unable) = (Vec::new(), Targets::default());
+    for Members { nspace, ranks } in living {
+        let Some(job) = dvm.jobs.get(nspace) else { continue };
+        let of = |ranks: &Ranges| Members { nspace: nspace.clone(), ranks: ranks.clone() };
+        let between = job.restarting.and(ranks);
+        if !between.is_empty() {
+            unable.refuse(of(&between), Status::ERR_NOT_SUPPORTED, Some("they are being started again"));
+            continue;
+        }
+        if call.preempts && job.abilities.preemptible.is_empty() {
+            unable.refuse(of(ranks), Status::ERR_NOT_SUPPORTED, Some("their job is not preemptible"));
+            continue;
+        }
+        if let Some(method) = call.methods.first() {
+            plan.push((Some(*method), of(ranks)));
+            continue;
+        }
+        let mut rest = ranks.clone();
+        for (methods, able) in &job.abilities.methods {
+            let here = able.and(ranks);
+            if !here.is_empty() {
+                here.iter().for_each(|rank| rest.remove(rank));
+                plan.push((methods.first().copied(), of(&here)));
             }
         }
-        if unable.results().next().is_none() { Ok(plan) } else { Err(unable) }
-    }
-
-    /// Notifies the ranks that they are about to be preempted.
-    fn alert(&mut self, cx: &mut Cx<'_>, by: &ProcId, living: &[Members], call: &CheckpointCall) {
-        for targets in living {
-            let what = What::Preempted { ranks: targets.ranks.clone(), by: by.clone() };
-            self.dvm.append(cx, &targets.nspace, what);
-            self.raise_for(cx, by, Status::JCTRL_PREEMPT_ALERT, targets, &call.name);
+        match (rest.is_empty(), call.preempts) {
+            (true, _) => {}
+            _ if job.desc.checkpoint_command.is_some() => plan.push((Some(Method::Command), of(&rest))),
+            (false, true) => plan.push((None, of(&rest))),
+            (false, false) => {
+                unable.refuse(of(&rest), Status::ERR_NOT_SUPPORTED, Some(NO_WAY));
+            }
         }
     }
+    if unable.results().next().is_none() { Ok(plan) } else { Err(unable) }
+}
 
-    /// Raises an event for these ranks alone, and only for handlers that registered for its code.
-    fn raise_for(&self, cx: &mut Cx<'_>, by: &ProcId, code: Status, targets: &Members, name: &Text) {
-        let Members { nspace, ranks } = targets;
-        let Some(desc) = self.dvm.desc(nspace) else { return };
-        let procs: Vec<Value> = match ranks.count() == desc.size {
-            true => vec![ProcId::all(nspace).into()],
-            false => ranks.iter().map(|rank| ProcId::new(nspace, Rank(rank)).into()).collect(),
-        };
-        let range = DataArray { of: phalanx_spec::DataType::PROC, items: procs };
-        let info = vec![
-            Info::new(keys::EVENT_CUSTOM_RANGE, range),
-            Info::new(keys::EVENT_NON_DEFAULT, true),
-            Info::new(keys::JOB_CTRL_CHECKPOINT, name.clone()),
-        ];
-        let event = Event { code, source: by.clone(), range: Range::CUSTOM, info };
-        cx.cast(desc.nodes_of(ranks), Down::Event { event: Arc::new(event), except: None });
+/// Notifies the ranks that they are about to be preempted.
+fn alert(cx: &mut Cx<'_>, dvm: &mut Dvm, by: &ProcId, living: &[Members], call: &CheckpointCall) {
+    for targets in living {
+        let what = What::Preempted { ranks: targets.ranks.clone(), by: by.clone() };
+        dvm.append(cx, &targets.nspace, what);
+        raise_for(cx, dvm, by, Status::JCTRL_PREEMPT_ALERT, targets, &call.name);
     }
+}
 
-    pub(super) fn daemons_of_targets(&self, targets: &Members) -> Ranges {
-        self.dvm.desc(&targets.nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default()
-    }
+/// Raises an event for these ranks alone, and only for handlers that registered for its code.
+fn raise_for(cx: &mut Cx<'_>, dvm: &Dvm, by: &ProcId, code: Status, targets: &Members, name: &Text) {
+    let Members { nspace, ranks } = targets;
+    let Some(desc) = dvm.desc(nspace) else { return };
+    let procs: Vec<Value> = match ranks.count() == desc.size {
+        true => vec![ProcId::all(nspace).into()],
+        false => ranks.iter().map(|rank| ProcId::new(nspace, Rank(rank)).into()).collect(),
+    };
+    let range = DataArray { of: phalanx_spec::DataType::PROC, items: procs };
+    let info = vec![
+        Info::new(keys::EVENT_CUSTOM_RANGE, range),
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::JOB_CTRL_CHECKPOINT, name.clone()),
+    ];
+    let event = Event { code, source: by.clone(), range: Range::CUSTOM, info };
+    cx.cast(desc.nodes_of(ranks), Down::Event { event: Arc::new(event), except: None });
+}
 
-    /// A rank reports that its checkpoint is complete, or, with a status, why it failed.
-    pub(super) fn checkpoint_complete(&mut self, cx: &mut Cx<'_>, event: &Event) {
-        let ProcId { nspace, rank } = &event.source;
-        let status = match event.info.find(names::STATUS) {
-            Some(Value::Status(status)) => *status,
-            _ => Status::SUCCESS,
-        };
-        let is_meant = |one: &Checkpointing| one.is_named_by(event);
-        self.set_results(cx, is_meant, (nspace, &Ranges::single(rank.0), status));
-    }
+/// A rank reports that its checkpoint is complete, or, with a status, why it failed.
+pub(super) fn checkpoint_complete(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    event: &Event,
+) -> Vec<Consequence> {
+    let ProcId { nspace, rank } = &event.source;
+    let status = match event.info.find(names::STATUS) {
+        Some(Value::Status(status)) => *status,
+        _ => Status::SUCCESS,
+    };
+    let is_meant = |one: &Checkpointing| one.is_named_by(event);
+    set_results(cx, operations, is_meant, (nspace, &Ranges::single(rank.0), status))
+}
 
-    /// These ranks have ended and take no checkpoint.
-    pub(super) fn checkpoint_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        let is_meant = |one: &Checkpointing| one.targets.concern(nspace);
-        self.set_results(cx, is_meant, (nspace, ranks, Status::ERR_PROC_ABORTED));
-    }
+/// These ranks have ended and take no checkpoint.
+pub(super) fn checkpoint_without(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    nspace: &Nspace,
+    ranks: &Ranges,
+) -> Vec<Consequence> {
+    let is_meant = |one: &Checkpointing| one.targets.concern(nspace);
+    set_results(cx, operations, is_meant, (nspace, ranks, Status::ERR_PROC_ABORTED))
+}
 
-    fn set_results(
-        &mut self,
-        cx: &mut Cx<'_>,
-        is_meant: impl Fn(&Checkpointing) -> bool,
-        (nspace, ranks, status): (&Nspace, &Ranges, Status),
-    ) {
-        let mut touched = Vec::new();
-        for (number, one) in self.operations.of_mut::<Checkpointing>().filter(|(_, one)| is_meant(one)) {
-            one.targets.set(nspace, ranks, status);
-            touched.push(number);
-        }
-        for number in touched {
-            let then = self.operations.try_done(cx, number);
-            self.carry_out(cx, then);
-        }
+fn set_results(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    is_meant: impl Fn(&Checkpointing) -> bool,
+    (nspace, ranks, status): (&Nspace, &Ranges, Status),
+) -> Vec<Consequence> {
+    let mut touched = Vec::new();
+    for (number, one) in operations.of_mut::<Checkpointing>().filter(|(_, one)| is_meant(one)) {
+        one.targets.set(nspace, ranks, status);
+        touched.push(number);
     }
+    touched.into_iter().flat_map(|number| operations.try_done(cx, number)).collect()
+}
 
-    pub(super) fn checkpointed(&mut self, cx: &Cx<'_>, Members { nspace, ranks }: &Members, name: &Text) {
-        if let Some(job) = self.dvm.jobs.get_mut(nspace) {
-            job.abilities.keep(name, ranks);
-        }
-        self.dvm.append(cx, nspace, What::Checkpointed { ranks: ranks.clone(), name: name.clone() });
+pub(super) fn checkpointed(cx: &Cx<'_>, dvm: &mut Dvm, Members { nspace, ranks }: &Members, name: &Text) {
+    if let Some(job) = dvm.jobs.get_mut(nspace) {
+        job.abilities.keep(name, ranks);
     }
+    dvm.append(cx, nspace, What::Checkpointed { ranks: ranks.clone(), name: name.clone() });
 }
 
 /// How long daemons may take to end late commands and to report.

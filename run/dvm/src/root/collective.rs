@@ -9,15 +9,10 @@ use phalanx_wire::{Blob, DataArray, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Agreed, Collective, Down, GroupPart, Kind, OpId, Outcome, Part, Policy, each};
 use crate::ranges::Ranges;
-use crate::root::Root;
+use crate::root::dvm::Dvm;
+use crate::root::group::{self, Meeting};
+use crate::root::operations::Operations;
 use crate::root::turn::Cx;
-
-/// A completed operation, and the daemons to send its outcome to.
-#[derive(Clone, Debug)]
-pub(super) struct Meeting {
-    pub(super) op: Arc<OpId>,
-    pub(super) to: Ranges,
-}
 
 /// The last operations of each series that have ended (a series is the operation without its number), and the pending
 /// operations announced to daemons.
@@ -60,168 +55,157 @@ impl Collectives {
     }
 }
 
-impl Root {
-    /// All parts are here, except those of daemons that were lost.
-    pub(super) fn gathered(
-        &mut self,
-        cx: &mut Cx<'_>,
-        op: Arc<OpId>,
-        among: Ranges,
-        missing: Ranges,
-        part: Part,
-    ) {
-        match (&*op, part) {
-            (OpId::Started(nspace), part) => {
-                let nspace = nspace.clone();
-                cx.cast(among, Down::Done { op, outcome: Ok(Agreed::Nothing) });
-                self.job_started(cx, &nspace, part);
-            }
-            (OpId::Ended(nspace), part) => {
-                let nspace = nspace.clone();
-                cx.cast(among, Down::Done { op, outcome: Ok(Agreed::Nothing) });
-                self.ended.push_back((nspace, part));
-            }
-            (OpId::Task(task), part) => {
-                cx.cast(among, Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) });
-                let then = self.operations.task_done(cx, &self.dvm.jobs, task, &missing, part);
-                self.carry_out(cx, then);
-            }
-            // It has failed, and all daemons were notified.
-            (OpId::Collective(collective), _) if self.collectives.has_ended(collective) => {}
-            (OpId::Collective(collective), part) => {
-                let meeting = Meeting { op: op.clone(), to: among };
-                let outcome = match collective.policy {
-                    Policy::Fixed if !missing.is_empty() => {
-                        let status = collective.kind.without_a_member();
-                        self.outcome_of(cx, meeting.clone(), collective, &missing, Part::Failed(status))
-                    }
-                    _ => self.outcome_of(cx, meeting.clone(), collective, &missing, part),
-                };
-                self.collectives.set_ended(collective);
-                if let Some(outcome) = outcome {
-                    cx.cast(meeting.to, Down::Done { op: meeting.op, outcome });
-                }
-            }
-        }
+/// All parts of a collective are here, except those of daemons that were lost.
+pub(super) fn gathered(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    collectives: &mut Collectives,
+    meeting: Meeting,
+    missing: &Ranges,
+    part: Part,
+) {
+    let op = meeting.op.clone();
+    let OpId::Collective(collective) = &*op else { return };
+    // It has failed, and all daemons were notified.
+    if collectives.has_ended(collective) {
+        return;
     }
+    let part = match collective.policy {
+        Policy::Fixed if !missing.is_empty() => Part::Failed(collective.kind.without_a_member()),
+        _ => part,
+    };
+    let outcome = outcome_of(cx, dvm, operations, meeting.clone(), collective, missing, part);
+    collectives.set_ended(collective);
+    if let Some(outcome) = outcome {
+        cx.cast(meeting.to, Down::Done { op, outcome });
+    }
+}
 
-    /// The result of all parts. `None`: it comes later.
-    fn outcome_of(
-        &mut self,
-        cx: &mut Cx<'_>,
-        meeting: Meeting,
-        collective: &Collective,
-        missing: &Ranges,
-        part: Part,
-    ) -> Option<Outcome> {
-        Some(match (collective.kind, part) {
-            (Kind::GroupConstruct, Part::Failed(status)) => {
-                self.give_up_group(cx, collective, status);
-                Err(status)
+/// The result of all parts. `None`: it comes later.
+fn outcome_of(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    meeting: Meeting,
+    collective: &Collective,
+    missing: &Ranges,
+    part: Part,
+) -> Option<Outcome> {
+    Some(match (collective.kind, part) {
+        (Kind::GroupConstruct, Part::Failed(status)) => {
+            group::give_up(cx, operations, collective, status);
+            Err(status)
+        }
+        (_, Part::Failed(status)) => Err(status),
+        (Kind::Fence, Part::Modex(blobs)) => Ok(Agreed::Modex(join(&blobs))),
+        (Kind::Fence, _) => Ok(Agreed::Modex(Blob::default())),
+        (Kind::Connect, _) => {
+            dvm.relations.connect(&collective.members);
+            Ok(Agreed::Nothing)
+        }
+        (Kind::Disconnect, _) => {
+            dvm.relations.disconnect(&collective.members);
+            Ok(Agreed::Nothing)
+        }
+        (Kind::GroupDestruct, part) => {
+            if let Some(group) = &collective.id {
+                dvm.relations.dissolve(group, &collective.members);
             }
-            (_, Part::Failed(status)) => Err(status),
-            (Kind::Fence, Part::Modex(blobs)) => Ok(Agreed::Modex(join(&blobs))),
-            (Kind::Fence, _) => Ok(Agreed::Modex(Blob::default())),
-            (Kind::Connect, _) => {
-                self.dvm.relations.connect(&collective.members);
-                Ok(Agreed::Nothing)
+            let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
+            // Members that asked for all ends were already notified.
+            if !part.info.is_set(keys::GROUP_NOTIFY_TERMINATION) {
+                survivors(cx, dvm, collective, missing, &part);
             }
-            (Kind::Disconnect, _) => {
-                self.dvm.relations.disconnect(&collective.members);
-                Ok(Agreed::Nothing)
-            }
-            (Kind::GroupDestruct, part) => {
-                if let Some(group) = &collective.id {
-                    self.dvm.relations.dissolve(group, &collective.members);
-                }
-                let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
-                // Members that asked for all ends were already notified.
-                if !part.info.is_set(keys::GROUP_NOTIFY_TERMINATION) {
-                    self.survivors(cx, collective, missing, &part);
-                }
-                Ok(Agreed::Nothing)
-            }
-            (Kind::GroupConstruct, part) => {
-                let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
-                let members = self.survivors(cx, collective, missing, &part);
-                return self.form_group(cx, meeting, collective, members, part.info);
-            }
-        })
-    }
+            Ok(Agreed::Nothing)
+        }
+        (Kind::GroupConstruct, part) => {
+            let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
+            let members = survivors(cx, dvm, collective, missing, &part);
+            return group::form(cx, dvm, operations, meeting, collective, members, part.info);
+        }
+    })
+}
 
-    /// The members that have arrived. Missing members that no server has reported as gone are announced to them.
-    fn survivors(&self, cx: &mut Cx<'_>, op: &Collective, missing: &Ranges, part: &GroupPart) -> Vec<ProcId> {
-        let mut silent: BTreeSet<ProcId> = part.silent.iter().cloned().collect();
-        if !missing.is_empty() {
-            let is_lost = |proc: &ProcId| self.dvm.node_of(proc).is_some_and(|node| missing.contains(node.0));
-            silent.extend(each(&op.members).filter(is_lost));
-        }
-        let lost: BTreeSet<&ProcId> = part.lost.iter().chain(&silent).collect();
-        let survivors: Vec<ProcId> = each(&op.members).filter(|proc| !lost.contains(proc)).collect();
-        silent.iter().for_each(|proc| self.announce_lost(cx, op, proc, &survivors));
-        survivors
+/// The members that have arrived. Missing members that no server has reported as gone are announced to them.
+fn survivors(cx: &mut Cx<'_>, dvm: &Dvm, op: &Collective, missing: &Ranges, part: &GroupPart) -> Vec<ProcId> {
+    let mut silent: BTreeSet<ProcId> = part.silent.iter().cloned().collect();
+    if !missing.is_empty() {
+        let is_lost = |proc: &ProcId| dvm.node_of(proc).is_some_and(|node| missing.contains(node.0));
+        silent.extend(each(&op.members).filter(is_lost));
     }
+    let lost: BTreeSet<&ProcId> = part.lost.iter().chain(&silent).collect();
+    let survivors: Vec<ProcId> = each(&op.members).filter(|proc| !lost.contains(proc)).collect();
+    silent.iter().for_each(|proc| announce_lost(cx, dvm, op, proc, &survivors));
+    survivors
+}
 
-    fn announce_lost(&self, cx: &mut Cx<'_>, op: &Collective, proc: &ProcId, survivors: &[ProcId]) {
-        let items = survivors.iter().cloned().map(Value::Proc).collect();
-        let info = vec![
-            Info::new(keys::GROUP_ID, op.id.as_deref().unwrap_or_default()),
-            Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
-            Info::new(keys::EVENT_CUSTOM_RANGE, DataArray { of: DataType::PROC, items }),
-        ];
-        let (code, range) = (Status::GROUP_MEMBER_FAILED, Range::CUSTOM);
-        let event = Arc::new(Event { code, source: proc.clone(), range, info });
-        let to = self.dvm.nodes_of_procs(survivors.iter().cloned());
-        cx.cast(to, Down::Event { event, except: None });
-    }
+fn announce_lost(cx: &mut Cx<'_>, dvm: &Dvm, op: &Collective, proc: &ProcId, survivors: &[ProcId]) {
+    let items = survivors.iter().cloned().map(Value::Proc).collect();
+    let info = vec![
+        Info::new(keys::GROUP_ID, op.id.as_deref().unwrap_or_default()),
+        Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
+        Info::new(keys::EVENT_CUSTOM_RANGE, DataArray { of: DataType::PROC, items }),
+    ];
+    let (code, range) = (Status::GROUP_MEMBER_FAILED, Range::CUSTOM);
+    let event = Arc::new(Event { code, source: proc.clone(), range, info });
+    let to = dvm.nodes_of_procs(survivors.iter().cloned());
+    cx.cast(to, Down::Event { event, except: None });
+}
 
-    /// An operation waits at some daemon. Asks the others to report members that have ended without arriving, which they would
-    /// not do by themselves.
-    pub(super) fn on_waits(&mut self, cx: &mut Cx<'_>, op: &Collective) {
-        if self.collectives.has_ended(op) || self.collectives.expected.len() >= MOST_SERIES {
-            return;
-        }
-        // Every daemon reports an operation that spans all of them.
-        let is_known = self.collectives.expected.contains(op);
-        if is_known && op.policy == Policy::Fixed {
-            return;
-        }
-        let daemons = self.daemons_of(op);
-        if !is_known {
-            self.collectives.expected.insert(op.clone());
-            cx.cast(daemons.clone(), Down::Expect(op.clone()));
-        }
-        if op.policy != Policy::Fixed {
-            cx.wait_for(OpId::Collective(op.clone()), daemons);
-        }
+/// An operation waits at some daemon. Asks the others to report members that have ended without arriving, which they would
+/// not do by themselves.
+pub(super) fn on_waits(cx: &mut Cx<'_>, dvm: &Dvm, collectives: &mut Collectives, op: &Collective) {
+    if collectives.has_ended(op) || collectives.expected.len() >= MOST_SERIES {
+        return;
     }
+    // Every daemon reports an operation that spans all of them.
+    let is_known = collectives.expected.contains(op);
+    if is_known && op.policy == Policy::Fixed {
+        return;
+    }
+    let daemons = daemons_of(dvm, op);
+    if !is_known {
+        collectives.expected.insert(op.clone());
+        cx.cast(daemons.clone(), Down::Expect(op.clone()));
+    }
+    if op.policy != Policy::Fixed {
+        cx.wait_for(OpId::Collective(op.clone()), daemons);
+    }
+}
 
-    /// The operation fails for all members alike: for those that have arrived, and for those yet to come.
-    pub(super) fn on_fails(&mut self, cx: &mut Cx<'_>, op: &Collective, status: Status) {
-        if self.collectives.has_ended(op) {
-            return self.give_up_growing(cx, op, status);
-        }
-        self.collectives.set_ended(op);
-        if op.kind == Kind::GroupConstruct {
-            self.give_up_group(cx, op, status);
-        }
-        let to = self.daemons_of(op);
-        let op = Arc::new(OpId::Collective(op.clone()));
-        cx.cast(to, Down::Done { op, outcome: Err(status) });
+/// The operation fails for all members alike: for those that have arrived, and for those yet to come.
+pub(super) fn on_fails(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    operations: &mut Operations,
+    collectives: &mut Collectives,
+    op: &Collective,
+    status: Status,
+) {
+    if collectives.has_ended(op) {
+        return group::give_up_growing(cx, operations, op, status);
     }
+    collectives.set_ended(op);
+    if op.kind == Kind::GroupConstruct {
+        group::give_up(cx, operations, op, status);
+    }
+    let to = daemons_of(dvm, op);
+    let op = Arc::new(OpId::Collective(op.clone()));
+    cx.cast(to, Down::Done { op, outcome: Err(status) });
+}
 
-    fn daemons_of(&self, op: &Collective) -> Ranges {
-        if let Policy::Shrinks { daemons } = &op.policy {
-            return daemons.clone();
-        }
-        let mut daemons = Ranges::new();
-        for members in op.members.iter() {
-            if let Some(job) = self.dvm.jobs.get(&members.nspace) {
-                daemons.add(&job.desc.nodes_of(&members.ranks));
-            }
-        }
-        daemons
+fn daemons_of(dvm: &Dvm, op: &Collective) -> Ranges {
+    if let Policy::Shrinks { daemons } = &op.policy {
+        return daemons.clone();
     }
+    let mut daemons = Ranges::new();
+    for members in op.members.iter() {
+        if let Some(job) = dvm.jobs.get(&members.nspace) {
+            daemons.add(&job.desc.nodes_of(&members.ranks));
+        }
+    }
+    daemons
 }
 
 fn join(blobs: &[Blob]) -> Blob {

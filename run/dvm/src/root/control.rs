@@ -11,17 +11,22 @@ use std::sync::Arc;
 
 use phalanx_core::HostReply;
 use phalanx_spec::Status;
-use phalanx_wire::{Info, Nspace, ProcId};
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::{Nspace, ProcId};
 
 use crate::msg::{self, Cancel, Control, ControlCall, ControlRequest, Members, Part, Pauser, Task, Wanted};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::answer::{Answer, Asker, id_of};
+use crate::root::checkpoint;
 use crate::root::consequence::Consequence;
+use crate::root::dvm::Dvm;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind, MOST_OPEN};
+use crate::root::operations::Operations;
 use crate::root::permission;
 use crate::root::provision;
+use crate::root::record;
+use crate::root::restart;
 use crate::root::targets::{Targets, named};
 use crate::root::turn::Cx;
 
@@ -142,156 +147,199 @@ impl Cleanups {
     }
 }
 
-impl Root {
-    /// A request of job control by a process or a tool.
-    pub(super) fn job_control(
-        &mut self,
-        cx: &mut Cx<'_>,
-        answer: Answer,
-        from: &ProcId,
-        targets: &[ProcId],
-        directives: &[Info],
-    ) {
-        let ControlCall { id, cancel, registration, wanted } = match ControlCall::read(from, directives) {
-            Ok(call) => call,
-            Err(status) => return answer.done(cx, status),
-        };
-        let cancelled = cancel.map(|cancel| self.cancel(cx, from, &cancel));
-        let registered = registration.map(|registration| self.register_ability(from, &registration));
-        let Some(wanted) = wanted else {
-            let status = cancelled.or(registered).unwrap_or(Status::SUCCESS);
-            return answer.give(cx, HostReply::Infos(status, Vec::new()));
-        };
-        let is_dvm = match targets {
-            // As OpenPMIx's tools use it: no targets means the whole DVM.
-            [] => self.dvm.is_tool(from),
-            // A rank that names no target means its own job.
-            named => named.iter().all(|proc| *proc.nspace.as_str() == *self.dvm.config.dvm),
-        };
-        let ends = |action: &msg::Control| matches!(action, msg::Control::Terminate { .. });
-        if is_dvm && matches!(&wanted, Wanted::Act(request) if request.actions.iter().any(ends)) {
-            if !permission::may_steer_all(&self.dvm, from) {
-                return answer.done(cx, Status::ERR_NO_PERMISSIONS);
-            }
-            answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
-            return self.on_shutdown(cx, Some(from));
+/// A request of job control by a process or a tool.
+pub(super) fn job_control(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    cleanups: &Cleanups,
+    answer: Answer,
+    from: &ProcId,
+    JobControl { targets, directives }: &JobControl,
+) -> Vec<Consequence> {
+    let ControlCall { id, cancel, registration, wanted } = match ControlCall::read(from, directives) {
+        Ok(call) => call,
+        Err(status) => {
+            answer.done(cx, status);
+            return Vec::new();
         }
-        let asker = Asker { by: from.clone(), id, answer };
-        // Provisioning targets nodes, not processes.
-        let members = match &wanted {
-            Wanted::Provision(_) => Ok(Vec::new()),
-            _ => permission::targets_of(&self.dvm, from, targets),
-        };
-        match members {
-            Ok(members) => match wanted {
-                Wanted::Act(request) => self.control(cx, asker, &members, request),
-                Wanted::Checkpoint(call) => self.checkpoint(cx, asker, &members, call),
-                Wanted::Restart(from) => self.restart(cx, Some(asker), &members, from),
-                Wanted::Provision(nodes) => {
-                    provision::provision(cx, &self.dvm, &mut self.operations, asker, nodes)
-                }
-            },
-            Err(refused) => {
-                let status = refused.results().next().unwrap_or(Status::ERR_NOT_FOUND);
-                self.answered.tell(cx, asker, (status, refused.told(status)));
+    };
+    let mut then = Vec::new();
+    let cancelled = cancel.map(|cancel| {
+        let (status, all) = self::cancel(cx, dvm, operations, from, &cancel);
+        then.extend(all);
+        status
+    });
+    let registered = registration.map(|registration| checkpoint::register_ability(dvm, from, &registration));
+    let Some(wanted) = wanted else {
+        let status = cancelled.or(registered).unwrap_or(Status::SUCCESS);
+        answer.give(cx, HostReply::Infos(status, Vec::new()));
+        return then;
+    };
+    let is_dvm = match &targets[..] {
+        // As OpenPMIx's tools use it: no targets means the whole DVM.
+        [] => dvm.is_tool(from),
+        // A rank that names no target means its own job.
+        named => named.iter().all(|proc| *proc.nspace.as_str() == *dvm.config.dvm),
+    };
+    let ends = |action: &msg::Control| matches!(action, msg::Control::Terminate { .. });
+    if is_dvm && matches!(&wanted, Wanted::Act(request) if request.actions.iter().any(ends)) {
+        if !permission::may_steer_all(dvm, from) {
+            answer.done(cx, Status::ERR_NO_PERMISSIONS);
+            return then;
+        }
+        answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
+        then.push(Consequence::Shutdown { by: from.clone() });
+        return then;
+    }
+    let asker = Asker { by: from.clone(), id, answer };
+    // Provisioning targets nodes, not processes.
+    let members = match &wanted {
+        Wanted::Provision(_) => Ok(Vec::new()),
+        _ => permission::targets_of(dvm, from, targets),
+    };
+    match members {
+        Ok(members) => match wanted {
+            Wanted::Act(request) => {
+                then.extend(control(cx, dvm, operations, cleanups, asker, &members, request))
             }
+            Wanted::Checkpoint(call) => {
+                then.extend(checkpoint::checkpoint(cx, dvm, operations, asker, &members, call));
+            }
+            Wanted::Restart(from) => {
+                then.extend(restart::restart(cx, dvm, operations, Some(asker), &members, from));
+            }
+            Wanted::Provision(nodes) => provision::provision(cx, dvm, operations, asker, nodes),
+        },
+        Err(refused) => {
+            let status = refused.results().next().unwrap_or(Status::ERR_NOT_FOUND);
+            then.push(Consequence::Tell { asker, status, results: refused.told(status) });
         }
     }
+    then
+}
 
-    /// Carries the request out on the targets that have not ended, and records the requester in their journals.
-    pub(super) fn control(
-        &mut self,
-        cx: &mut Cx<'_>,
-        asker: Asker,
-        members: &[Members],
-        request: ControlRequest,
-    ) {
-        let from = &asker.by;
-        let deadly = request.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
-        for Members { nspace, ranks } in &permission::with_the_dead(&self.dvm, members).open() {
-            for signal in &deadly {
-                self.note_killed(cx, nspace, ranks, from, *signal);
-            }
-            let sent = request.actions.iter().filter_map(|action| action.sent());
-            sent.for_each(|signal| self.note_signalled(cx, nspace, ranks, from, signal));
-            for action in &request.actions {
-                self.note_paused(cx, nspace, ranks, (Some(from), &request.pauser), *action);
-            }
+/// Carries the request out on the targets that have not ended, and records the requester in their journals.
+pub(super) fn control(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    cleanups: &Cleanups,
+    asker: Asker,
+    members: &[Members],
+    request: ControlRequest,
+) -> Vec<Consequence> {
+    let from = &asker.by;
+    let deadly = request.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
+    for Members { nspace, ranks } in &permission::with_the_dead(dvm, members).open() {
+        for signal in &deadly {
+            record::killed(cx, dvm, operations, nspace, ranks, from, *signal);
         }
-        self.send_out(cx, asker, members, Arc::new(request));
+        let sent = request.actions.iter().filter_map(|action| action.sent());
+        sent.for_each(|signal| record::signalled(cx, dvm, nspace, ranks, from, signal));
+        for action in &request.actions {
+            record::paused(cx, dvm, nspace, ranks, (Some(from), &request.pauser), *action);
+        }
     }
+    send_out(cx, dvm, operations, cleanups, asker, members, Arc::new(request))
+}
 
-    /// Cancels earlier requests of this process or tool. A tool may also cancel the named requests of others.
-    fn cancel(&mut self, cx: &mut Cx<'_>, by: &ProcId, cancel: &Cancel) -> Status {
-        let is_tool = self.dvm.is_tool(by);
-        let is_meant = |asker: &Asker| match cancel {
-            Cancel::All => asker.by == *by,
-            Cancel::Named(id) => asker.id.as_ref() == Some(id) && (asker.by == *by || is_tool),
-        };
-        let found = self.dismiss(cx, |kind| kind.is_control(), is_meant, Status::ERR_JOB_CANCELED);
-        if found || *cancel == Cancel::All { Status::SUCCESS } else { Status::ERR_NOT_FOUND }
-    }
+/// Cancels earlier requests of this process or tool. A tool may also cancel the named requests of others.
+fn cancel(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    operations: &mut Operations,
+    by: &ProcId,
+    cancel: &Cancel,
+) -> (Status, Vec<Consequence>) {
+    let is_tool = dvm.is_tool(by);
+    let is_meant = |asker: &Asker| match cancel {
+        Cancel::All => asker.by == *by,
+        Cancel::Named(id) => asker.id.as_ref() == Some(id) && (asker.by == *by || is_tool),
+    };
+    let (found, then) = operations.dismiss(cx, |kind| kind.is_control(), is_meant, Status::ERR_JOB_CANCELED);
+    let status = if found || *cancel == Cancel::All { Status::SUCCESS } else { Status::ERR_NOT_FOUND };
+    (status, then)
+}
 
-    /// Sends a request to the daemons of its targets.
-    fn send_out(&mut self, cx: &mut Cx<'_>, asker: Asker, members: &[Members], request: Arc<ControlRequest>) {
-        let mut targets = permission::with_the_dead(&self.dvm, members);
-        let living = targets.iter().map(|t| Members { nspace: t.nspace.clone(), ranks: t.open.clone() });
-        let members: Arc<[Members]> = living.collect();
-        if targets.are_closed() {
-            return self.answered.tell(
-                cx,
-                asker,
-                (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)),
-            );
-        }
-        if self.cleanups.entered.contains(&(members.clone(), request.clone())) {
-            return self.answered.tell(cx, asker, (Status::SUCCESS, targets.told(Status::SUCCESS)));
-        }
-        if request.is_cleanup_alone() {
-            let is_same = |one: &Controlling| one.request == request && one.members == members;
-            let same = self.operations.of::<Controlling>().find(|(_, one)| is_same(one));
-            if let Some(number) = same.map(|(number, _)| number) {
-                return self.operations.join(cx, number, asker);
-            }
-        }
-        if request.actions.contains(&Control::Resume) && request.pauser == Pauser::Request {
-            self.explain_standing(&mut targets, &members);
-        }
-        let control = Controlling { request: request.clone(), members: members.clone(), targets };
-        let Some(number) = self.operations.begin(cx, Some(asker), None, control) else { return };
-        for targets in members.iter().filter(|targets| !targets.ranks.is_empty()) {
-            let Members { nspace, ranks } = targets;
-            let daemons = self.dvm.desc(nspace).map(|desc| desc.nodes_of(ranks)).unwrap_or_default();
-            let task = Task::Control { targets: targets.clone(), request: request.clone() };
-            self.operations.give_task(cx, number, daemons, task);
+/// Sends a request to the daemons of its targets.
+fn send_out(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    operations: &mut Operations,
+    cleanups: &Cleanups,
+    asker: Asker,
+    members: &[Members],
+    request: Arc<ControlRequest>,
+) -> Vec<Consequence> {
+    let mut targets = permission::with_the_dead(dvm, members);
+    let living = targets.iter().map(|t| Members { nspace: t.nspace.clone(), ranks: t.open.clone() });
+    let members: Arc<[Members]> = living.collect();
+    if targets.are_closed() {
+        return vec![Consequence::Tell {
+            asker,
+            status: Status::ERR_NOT_FOUND,
+            results: targets.told(Status::ERR_NOT_FOUND),
+        }];
+    }
+    if cleanups.entered.contains(&(members.clone(), request.clone())) {
+        return vec![Consequence::Tell {
+            asker,
+            status: Status::SUCCESS,
+            results: targets.told(Status::SUCCESS),
+        }];
+    }
+    if request.is_cleanup_alone() {
+        let is_same = |one: &Controlling| one.request == request && one.members == members;
+        let same = operations.of::<Controlling>().find(|(_, one)| is_same(one));
+        if let Some(number) = same.map(|(number, _)| number) {
+            operations.join(cx, number, asker);
+            return Vec::new();
         }
     }
+    if request.actions.contains(&Control::Resume) && request.pauser == Pauser::Request {
+        explain_standing(dvm, &mut targets, &members);
+    }
+    let control = Controlling { request: request.clone(), members: members.clone(), targets };
+    let Some(number) = operations.begin(cx, Some(asker), None, control) else { return Vec::new() };
+    for targets in members.iter().filter(|targets| !targets.ranks.is_empty()) {
+        let Members { nspace, ranks } = targets;
+        let daemons = dvm.desc(nspace).map(|desc| desc.nodes_of(ranks)).unwrap_or_default();
+        let task = Task::Control { targets: targets.clone(), request: request.clone() };
+        operations.give_task(cx, number, daemons, task);
+    }
+    Vec::new()
+}
 
-    /// A request to resume ranks does not end the standstill of their launcher.
-    fn explain_standing(&self, targets: &mut Targets, members: &[Members]) {
-        for Members { nspace, ranks } in members {
-            let Some(job) = self.dvm.jobs.get(nspace) else { continue };
-            let standing = job.pauses.suspended(ranks);
-            if !standing.is_empty() {
-                let why = format!("the launcher, which is suspended, still holds {}", standing.in_words());
-                targets.explain(nspace, Status::SUCCESS, &why);
-            }
+/// A request to resume ranks does not end the standstill of their launcher.
+fn explain_standing(dvm: &Dvm, targets: &mut Targets, members: &[Members]) {
+    for Members { nspace, ranks } in members {
+        let Some(job) = dvm.jobs.get(nspace) else { continue };
+        let standing = job.pauses.suspended(ranks);
+        if !standing.is_empty() {
+            let why = format!("the launcher, which is suspended, still holds {}", standing.in_words());
+            targets.explain(nspace, Status::SUCCESS, &why);
         }
     }
+}
 
-    /// Processes have ended before all daemons have done their part.
-    pub(super) fn control_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        self.checkpoint_without(cx, nspace, ranks);
-        let all = self.operations.of_mut::<Controlling>();
-        let touched: Vec<(u64, bool)> =
-            all.map(|(number, control)| (number, control.without(nspace, ranks))).collect();
-        for (number, is_over) in touched {
-            let is_of_job =
-                |task: &Task| matches!(task, Task::Control { targets, .. } if targets.nspace == *nspace);
-            let then = self.operations.drop_tasks(cx, number, |task| is_over && is_of_job(task));
-            self.carry_out(cx, then);
-        }
+/// Processes have ended before all daemons have done their part.
+pub(super) fn control_without(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    nspace: &Nspace,
+    ranks: &Ranges,
+) -> Vec<Consequence> {
+    let mut then = checkpoint::checkpoint_without(cx, operations, nspace, ranks);
+    let all = operations.of_mut::<Controlling>();
+    let touched: Vec<(u64, bool)> =
+        all.map(|(number, control)| (number, control.without(nspace, ranks))).collect();
+    for (number, is_over) in touched {
+        let is_of_job =
+            |task: &Task| matches!(task, Task::Control { targets, .. } if targets.nspace == *nspace);
+        then.extend(operations.drop_tasks(cx, number, |task| is_over && is_of_job(task)));
     }
+    then
 }
 
 /// The most completed cleanup requests that are remembered.

@@ -18,12 +18,14 @@ use phalanx_wire::{App, Info, InfoList, Kval, Nspace, ProcId, Value};
 use crate::id::NodeId;
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::answer::Asker;
+use crate::root::consequence::Consequence;
+use crate::root::dvm::Dvm;
 use crate::root::event::LATEST;
 use crate::root::jobs::Jobs;
 use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Operations;
 use crate::root::turn::{Cx, ENOUGH};
 
 /// The stops, in the order in which a process comes to them.
@@ -207,168 +209,213 @@ fn stopped(value: &Value, size: u32) -> Ranges {
 /// The breakpoint of a library that waits in init.
 const IN_INIT: &str = "pmix-init";
 
-impl Root {
-    /// Asks the daemons, which know the job now, to report ranks that end or finalize before their stop.
-    pub(super) fn begin_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, job: &[Info]) {
-        let Some(size) = self.dvm.desc(nspace).map(|desc| desc.size) else { return };
-        for place in Place::ALL {
-            let ranks = job.find(place.key()).map(|value| stopped(value, size)).unwrap_or_default();
-            if !ranks.is_empty() {
-                self.operations.begin(cx, None, None, Stop::new(nspace, place, ranks.clone()));
-                self.watch_stopped(cx, nspace, ranks);
+/// Asks the daemons, which know the job now, to report ranks that end or finalize before their stop.
+pub(super) fn begin_stops(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    operations: &mut Operations,
+    nspace: &Nspace,
+    job: &[Info],
+) {
+    let Some(size) = dvm.desc(nspace).map(|desc| desc.size) else { return };
+    for place in Place::ALL {
+        let ranks = job.find(place.key()).map(|value| stopped(value, size)).unwrap_or_default();
+        if !ranks.is_empty() {
+            operations.begin(cx, None, None, Stop::new(nspace, place, ranks.clone()));
+            watch_stopped(cx, dvm, nspace, ranks);
+        }
+    }
+}
+
+fn watch_stopped(cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, ranks: Ranges) {
+    let Some(to) = dvm.desc(nspace).map(|desc| desc.nodes_of(&ranks)) else { return };
+    cx.cast(to, Down::Watch { nspace: nspace.clone(), ranks });
+}
+
+/// A process reports that it has stopped for a debugger.
+pub(super) fn ready_for_debug(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    ready: &Event,
+) -> Vec<Consequence> {
+    let ProcId { nspace, rank } = &ready.source;
+    let at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT);
+    let is_in_init = at.is_some_and(|at| at.value.as_str() == Some(IN_INIT));
+    let Some(job) = dvm.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return Vec::new() };
+    let size = job.desc.size;
+    let in_program = job.desc.job.iter().find(|kval| kval.key == *Place::Program.key());
+    let is_to_stop = in_program.is_some_and(|kval| stopped(&kval.value, size).contains(rank.0));
+    let stops = || {
+        let called = operations.called::<Stop>(nspace.as_str());
+        called.filter_map(|number| operations.get::<Stop>(number))
+    };
+    let awaited = stops().find(|stop| stop.missing.contains(rank.0));
+    let awaited = awaited.map(|stop| stop.place);
+    let place = match is_in_init {
+        true => Some(Place::Init),
+        false => awaited.or(is_to_stop.then_some(Place::Program)),
+    };
+    // A rank may come again: it was started again, or is several programs, one behind the other.
+    if let Some(place) = place
+        && !stops().any(|stop| stop.place == place)
+    {
+        operations.begin(cx, None, None, Stop::new(nspace, place, Ranges::new()));
+    }
+    if place.is_some() && awaited.is_none() {
+        watch_stopped(cx, dvm, nspace, Ranges::single(rank.0));
+    }
+    let now = cx.now;
+    change_stops(cx, dvm, operations, nspace, |stop| match Some(stop.place) == place {
+        true => stop.reach(now, rank.0, at.cloned()),
+        // It has gone on from there.
+        false => stop.held.remove(rank.0),
+    })
+}
+
+/// A debugger releases processes.
+pub(super) fn released(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    release: &Event,
+) -> Vec<Consequence> {
+    let mut then = Vec::new();
+    let named: Option<Vec<ProcId>> = match release.range {
+        Range::CUSTOM => Some(procs(release.info.find(keys::EVENT_CUSTOM_RANGE)).collect()),
+        Range::NAMESPACE => Some(vec![ProcId::all(&release.source.nspace)]),
+        _ => None,
+    };
+    let is_named = named.is_some();
+    let freed = named.unwrap_or_else(|| dvm.jobs.keys().map(ProcId::all).collect());
+    let now = cx.now;
+    for ProcId { nspace, rank } in freed {
+        let Some(job) = dvm.jobs.get(&nspace) else { continue };
+        let mut ranks = if rank == Rank::WILDCARD { job.desc.ranks() } else { Ranges::single(rank.0) };
+        then.extend(change_stops(cx, dvm, operations, &nspace, |stop| {
+            ranks = stop.release(std::mem::take(&mut ranks));
+            // Servers keep a release for the processes that it names.
+            if is_named {
+                ranks = stop.free(now, std::mem::take(&mut ranks));
             }
-        }
+        }));
     }
+    then
+}
 
-    fn watch_stopped(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Ranges) {
-        let Some(to) = self.dvm.desc(nspace).map(|desc| desc.nodes_of(&ranks)) else { return };
-        cx.cast(to, Down::Watch { nspace: nspace.clone(), ranks });
+/// No process at this daemon waits for a debugger any more.
+pub(super) fn released_on(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    node: NodeId,
+) -> Vec<Consequence> {
+    let mut then = Vec::new();
+    let stopped: BTreeSet<Nspace> = operations.of::<Stop>().map(|(_, stop)| stop.nspace.clone()).collect();
+    for nspace in stopped {
+        let here = dvm.desc(&nspace).map(|desc| desc.ranks_on(node)).unwrap_or_default();
+        let release = |stop: &mut Stop| drop(stop.release(here.clone()));
+        then.extend(change_stops(cx, dvm, operations, &nspace, release));
     }
+    then
+}
 
-    /// A process reports that it has stopped for a debugger.
-    pub(super) fn ready_for_debug(&mut self, cx: &mut Cx<'_>, ready: &Event) {
-        let ProcId { nspace, rank } = &ready.source;
-        let at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT);
-        let is_in_init = at.is_some_and(|at| at.value.as_str() == Some(IN_INIT));
-        let Some(job) = self.dvm.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let size = job.desc.size;
-        let in_program = job.desc.job.iter().find(|kval| kval.key == *Place::Program.key());
-        let is_to_stop = in_program.is_some_and(|kval| stopped(&kval.value, size).contains(rank.0));
-        let stops = || {
-            let called = self.operations.called::<Stop>(nspace.as_str());
-            called.filter_map(|number| self.operations.get::<Stop>(number))
-        };
-        let awaited = stops().find(|stop| stop.missing.contains(rank.0));
-        let awaited = awaited.map(|stop| stop.place);
-        let place = match is_in_init {
-            true => Some(Place::Init),
-            false => awaited.or(is_to_stop.then_some(Place::Program)),
-        };
-        // A rank may come again: it was started again, or is several programs, one behind the other.
-        if let Some(place) = place
-            && !stops().any(|stop| stop.place == place)
-        {
-            self.operations.begin(cx, None, None, Stop::new(nspace, place, Ranges::new()));
-        }
-        if place.is_some() && awaited.is_none() {
-            self.watch_stopped(cx, nspace, Ranges::single(rank.0));
-        }
-        let now = cx.now;
-        self.change_stops(cx, nspace, |stop| match Some(stop.place) == place {
-            true => stop.reach(now, rank.0, at.cloned()),
-            // It has gone on from there.
-            false => stop.held.remove(rank.0),
-        });
+/// These ranks have ended or finalized and will not reach a stop.
+pub(super) fn stop_without(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    nspace: &Nspace,
+    gone: &Ranges,
+) -> Vec<Consequence> {
+    let Some(job) = dvm.jobs.get(nspace) else { return Vec::new() };
+    // Their successors come.
+    let gone: Ranges = gone.iter().filter(|rank| !job.restarting.contains(*rank)).collect();
+    change_stops(cx, dvm, operations, nspace, |stop| {
+        stop.missing.take(&gone);
+        stop.held.take(&gone);
+    })
+}
+
+/// The successors of these processes may end before their stop.
+pub(super) fn watch_again(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    operations: &Operations,
+    nspace: &Nspace,
+    ranks: &Ranges,
+) {
+    let stops = operations.called::<Stop>(nspace.as_str());
+    let missing: Ranges = stops
+        .filter_map(|number| operations.get::<Stop>(number))
+        .flat_map(|stop| stop.missing.and(ranks).iter().collect::<Vec<_>>())
+        .collect();
+    if !missing.is_empty() {
+        watch_stopped(cx, dvm, nspace, missing);
     }
+}
 
-    /// A debugger releases processes.
-    pub(super) fn released(&mut self, cx: &mut Cx<'_>, release: &Event) {
-        let named: Option<Vec<ProcId>> = match release.range {
-            Range::CUSTOM => Some(procs(release.info.find(keys::EVENT_CUSTOM_RANGE)).collect()),
-            Range::NAMESPACE => Some(vec![ProcId::all(&release.source.nspace)]),
-            _ => None,
-        };
-        let is_named = named.is_some();
-        let freed = named.unwrap_or_else(|| self.dvm.jobs.keys().map(ProcId::all).collect());
-        let now = cx.now;
-        for ProcId { nspace, rank } in freed {
-            let Some(job) = self.dvm.jobs.get(&nspace) else { continue };
-            let mut ranks = if rank == Rank::WILDCARD { job.desc.ranks() } else { Ranges::single(rank.0) };
-            self.change_stops(cx, &nspace, |stop| {
-                ranks = stop.release(std::mem::take(&mut ranks));
-                // Servers keep a release for the processes that it names.
-                if is_named {
-                    ranks = stop.free(now, std::mem::take(&mut ranks));
-                }
-            });
-        }
+/// These are started again, and come anew to where they are to stop.
+pub(super) fn stop_again(dvm: &Dvm, operations: &mut Operations, nspace: &Nspace, ranks: &Ranges) {
+    let Some(job) = dvm.jobs.get(nspace) else { return };
+    for (_, stop) in operations.of_mut::<Stop>().filter(|(_, stop)| stop.nspace == *nspace) {
+        let stated = job.desc.job.iter().find(|kval| kval.key == *stop.place.key());
+        let again = stated.map(|kval| stopped(&kval.value, job.desc.size).and(ranks)).unwrap_or_default();
+        stop.held.take(&again);
+        stop.missing.add(&again);
+        stop.is_told &= again.is_empty();
     }
+}
 
-    /// No process at this daemon waits for a debugger any more.
-    pub(super) fn released_on(&mut self, cx: &mut Cx<'_>, node: NodeId) {
-        let stopped: BTreeSet<Nspace> =
-            self.operations.of::<Stop>().map(|(_, stop)| stop.nspace.clone()).collect();
-        for nspace in stopped {
-            let here = self.dvm.desc(&nspace).map(|desc| desc.ranks_on(node)).unwrap_or_default();
-            self.change_stops(cx, &nspace, |stop| drop(stop.release(here.clone())));
-        }
-    }
+/// The job is over.
+pub(super) fn end_stops_of(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    nspace: &Nspace,
+) -> Vec<Consequence> {
+    let stops: Vec<u64> = operations.called::<Stop>(nspace.as_str()).collect();
+    let end = |number| operations.finish(cx, number, Status::ERR_JOB_TERMINATED);
+    stops.into_iter().flat_map(end).collect()
+}
 
-    /// These ranks have ended or finalized and will not reach a stop.
-    pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, gone: &Ranges) {
-        let Some(job) = self.dvm.jobs.get(nspace) else { return };
-        // Their successors come.
-        let gone: Ranges = gone.iter().filter(|rank| !job.restarting.contains(*rank)).collect();
-        self.change_stops(cx, nspace, |stop| {
-            stop.missing.take(&gone);
-            stop.held.take(&gone);
-        });
-    }
-
-    /// The successors of these processes may end before their stop.
-    pub(super) fn watch_again(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        let stops = self.operations.called::<Stop>(nspace.as_str());
-        let missing: Ranges = stops
-            .filter_map(|number| self.operations.get::<Stop>(number))
-            .flat_map(|stop| stop.missing.and(ranks).iter().collect::<Vec<_>>())
-            .collect();
-        if !missing.is_empty() {
-            self.watch_stopped(cx, nspace, missing);
-        }
-    }
-
-    /// These are started again, and come anew to where they are to stop.
-    pub(super) fn stop_again(&mut self, nspace: &Nspace, ranks: &Ranges) {
-        let Some(job) = self.dvm.jobs.get(nspace) else { return };
-        for (_, stop) in self.operations.of_mut::<Stop>().filter(|(_, stop)| stop.nspace == *nspace) {
-            let stated = job.desc.job.iter().find(|kval| kval.key == *stop.place.key());
-            let again = stated.map(|kval| stopped(&kval.value, job.desc.size).and(ranks)).unwrap_or_default();
-            stop.held.take(&again);
-            stop.missing.add(&again);
-            stop.is_told &= again.is_empty();
-        }
-    }
-
-    /// The job is over.
-    pub(super) fn end_stops_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        for number in self.operations.called::<Stop>(nspace.as_str()).collect::<Vec<_>>() {
-            let then = self.operations.finish(cx, number, Status::ERR_JOB_TERMINATED);
-            self.carry_out(cx, then);
-        }
-    }
-
-    fn change_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, mut change: impl FnMut(&mut Stop)) {
-        for number in self.operations.called::<Stop>(nspace.as_str()).collect::<Vec<_>>() {
-            let Some(stop) = self.operations.get_mut::<Stop>(number) else { continue };
-            change(stop);
-            let is_over = stop.is_over();
-            // Also if all have ended before: the spawner may wait for nothing else while other ranks go on.
-            if stop.missing.is_empty() && !std::mem::replace(&mut stop.is_told, true) {
-                let (at, is_reached) = (stop.at.take(), stop.is_reached);
-                if is_reached {
-                    self.dvm.append(cx, nspace, What::Stopped);
-                }
-                self.tell_of_stop(cx, nspace, at);
+fn change_stops(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    nspace: &Nspace,
+    mut change: impl FnMut(&mut Stop),
+) -> Vec<Consequence> {
+    let mut then = Vec::new();
+    for number in operations.called::<Stop>(nspace.as_str()).collect::<Vec<_>>() {
+        let Some(stop) = operations.get_mut::<Stop>(number) else { continue };
+        change(stop);
+        let is_over = stop.is_over();
+        // Also if all have ended before: the spawner may wait for nothing else while other ranks go on.
+        if stop.missing.is_empty() && !std::mem::replace(&mut stop.is_told, true) {
+            let (at, is_reached) = (stop.at.take(), stop.is_reached);
+            if is_reached {
+                dvm.append(cx, nspace, What::Stopped);
             }
-            if is_over {
-                let then = self.operations.finish(cx, number, Status::SUCCESS);
-                self.carry_out(cx, then);
-            }
+            tell_of_stop(cx, dvm, nspace, at);
+        }
+        if is_over {
+            then.extend(operations.finish(cx, number, Status::SUCCESS));
         }
     }
+    then
+}
 
-    /// Notifies the job's spawner that all ranks that are to stop have stopped or ended. `at`: none if all have ended.
-    fn tell_of_stop(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, at: Option<Info>) {
-        let Some(parent) = self.dvm.desc(nspace).and_then(|desc| desc.parent.clone()) else { return };
-        let mut info = vec![
-            Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
-            Info::new(keys::EVENT_NON_DEFAULT, true),
-            Info::new(keys::NSPACE, nspace.as_str()),
-        ];
-        info.extend(at);
-        let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
-        let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
-        let to = self.dvm.nodes_of_procs(std::iter::once(parent));
-        cx.cast(to, Down::Event { event, except: None });
-    }
+/// Notifies the job's spawner that all ranks that are to stop have stopped or ended. `at`: none if all have ended.
+fn tell_of_stop(cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, at: Option<Info>) {
+    let Some(parent) = dvm.desc(nspace).and_then(|desc| desc.parent.clone()) else { return };
+    let mut info = vec![
+        Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::NSPACE, nspace.as_str()),
+    ];
+    info.extend(at);
+    let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
+    let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
+    let to = dvm.nodes_of_procs(std::iter::once(parent));
+    cx.cast(to, Down::Event { event, except: None });
 }

@@ -10,7 +10,7 @@ use phalanx_wire::{Nspace, ProcId, plain};
 
 use crate::config::NodeConfig;
 use crate::id::NodeId;
-use crate::msg::{Down, JobDesc};
+use crate::msg::{Down, JobDesc, Members};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::interests::Interests;
@@ -121,5 +121,10 @@ impl Dvm {
                 cx.report(Report::Note { nspace, text: text.to_owned() });
             }
         }
+    }
+
+    /// The daemons that host these ranks.
+    pub(super) fn daemons_of(&self, targets: &Members) -> Ranges {
+        self.desc(&targets.nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default()
     }
 }

@@ -15,30 +15,27 @@ use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, 
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Asker;
+use crate::root::control;
+use crate::root::debug;
 use crate::root::dvm::Dvm;
+use crate::root::group;
+use crate::root::invite;
 use crate::root::iof;
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
 use crate::root::kind::Kind;
 use crate::root::last_look;
 use crate::root::lifecycle;
+use crate::root::publish;
 use crate::root::query;
+use crate::root::record;
 use crate::root::rest;
+use crate::root::restart;
+use crate::root::spawn;
 use crate::root::survey;
 use crate::root::turn::Cx;
 use crate::root::{Root, journal};
 use crate::signals::{SIGHUP, SIGKILL, SIGTERM};
-
-impl RootJob {
-    /// Notifies the daemons of the job, and our own, of ranks that have died, so that nothing waits for them.
-    pub(super) fn tell_dead(&mut self, cx: &mut Cx<'_>, ranks: &Ranges) {
-        self.dead.add(ranks);
-        self.pauses.forget(ranks);
-        let mut to = self.desc.nodes.clone();
-        to.insert(NodeId::ROOT.0);
-        cx.cast(to, Down::Dead { nspace: self.desc.nspace.clone(), ranks: ranks.clone() });
-    }
-}
 
 impl Root {
     /// A process has failed.
@@ -57,7 +54,8 @@ impl Root {
         let concerned = self.dvm.concerned(nspace);
         let what = What::Failed { ranks: ranks.clone(), first: end.clone(), concerned: concerned.clone() };
         let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
-        self.withdraw_published_by(cx, &end.proc);
+        let then = publish::withdraw_those_of(cx, &mut self.store, &mut self.operations, &end.proc);
+        self.carry_out(cx, then);
         lifecycle::tell_proc_end(cx, &self.dvm, end, lifecycle::stamp(&self.dvm, number, cx.now), &concerned);
         if !ends_job {
             lifecycle::tell_survivors(cx, &self.dvm, nspace, &ranks);
@@ -69,7 +67,8 @@ impl Root {
         }
         self.go_on_without(cx, nspace, &ranks);
         if matches!(self.dvm.desc(nspace).map(|desc| desc.on_failure), Some(FailurePolicy::Restart { .. })) {
-            self.recover_or_end(cx, end);
+            let then = restart::recover_or_end(cx, &mut self.dvm, &mut self.operations, end);
+            self.carry_out(cx, then);
         }
     }
 
@@ -111,7 +110,8 @@ impl Root {
                 self.end_job(cx, &nspace, verdict);
             } else {
                 let to = job.desc.nodes_of(&ranks);
-                self.note_killed(cx, &nspace, &ranks, from, SIGTERM);
+                let Root { dvm, operations, .. } = self;
+                record::killed(cx, dvm, operations, &nspace, &ranks, from, SIGTERM);
                 cx.cast(
                     to,
                     Down::Control { nspace, ranks: Some(ranks), action: TERMINATE, pauser: Pauser::User },
@@ -162,13 +162,13 @@ impl Root {
         match control {
             Control::Signal(_) => {}
             Control::Suspend | Control::Resume => {
-                self.note_paused(cx, nspace, &all, (None, &Pauser::User), control)
+                record::paused(cx, &mut self.dvm, nspace, &all, (None, &Pauser::User), control)
             }
             Control::Terminate { signal } => {
                 return self.end_job(cx, nspace, JobVerdict::Cancelled { signal });
             }
             Control::Kill => {
-                self.note_reason(cx, nspace, JobVerdict::Cancelled { signal: SIGKILL });
+                record::reason(cx, &mut self.dvm, nspace, JobVerdict::Cancelled { signal: SIGKILL });
                 self.tell_ending(cx, nspace);
                 self.readers.abandon_taps_of(cx, &self.dvm, nspace);
             }
@@ -179,77 +179,9 @@ impl Root {
         );
     }
 
-    /// A process terminates processes of a job by job control.
-    pub(super) fn note_killed(
-        &mut self,
-        cx: &mut Cx<'_>,
-        nspace: &Nspace,
-        ranks: &Ranges,
-        by: &ProcId,
-        signal: i32,
-    ) {
-        let Some(job) = self.dvm.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let mut all = job.gone();
-        all.add(ranks);
-        let is_whole = all.count() >= job.desc.size;
-        self.note_tool(nspace, by);
-        self.dvm.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
-        if is_whole {
-            last_look::take(cx, &self.dvm, &mut self.operations, nspace);
-            self.note_reason(cx, nspace, JobVerdict::Killed { by: by.clone(), signal });
-        }
-    }
-
-    /// A requester sends a signal to processes by job control. Whether it ends them depends on them.
-    pub(super) fn note_signalled(
-        &mut self,
-        cx: &Cx<'_>,
-        nspace: &Nspace,
-        ranks: &Ranges,
-        by: &ProcId,
-        signal: i32,
-    ) {
-        if self.dvm.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
-            self.note_tool(nspace, by);
-            self.dvm.append(cx, nspace, What::Signalled { ranks: ranks.clone(), by: by.clone(), signal });
-        }
-    }
-
-    /// Processes are paused or resumed. `by`: none if the user requested it.
-    pub(super) fn note_paused(
-        &mut self,
-        cx: &Cx<'_>,
-        nspace: &Nspace,
-        ranks: &Ranges,
-        (by, pauser): (Option<&ProcId>, &Pauser),
-        control: Control,
-    ) {
-        if let Some(job) = self.dvm.jobs.get_mut(nspace) {
-            job.pauses.note(cx.now, ranks, control, pauser);
-        }
-        let ranks = ranks.clone();
-        let what = match control {
-            Control::Suspend => What::Paused { ranks, by: by.cloned() },
-            Control::Resume => What::Resumed { ranks, by: by.cloned() },
-            Control::Signal(_) | Control::Terminate { .. } | Control::Kill => return,
-        };
-        if self.dvm.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
-            by.iter().for_each(|by| self.note_tool(nspace, by));
-            self.dvm.append(cx, nspace, what);
-        }
-    }
-
-    /// Records the reason for which a job ends, unless there already is one.
-    fn note_reason(&mut self, cx: &Cx<'_>, nspace: &Nspace, verdict: JobVerdict) -> bool {
-        let open = |job: &&mut RootJob| !job.journal.has_exited() && job.journal.verdict().is_none();
-        let Some(job) = self.dvm.jobs.get_mut(nspace).filter(open) else { return false };
-        self.dvm.journals.append(&mut job.journal, cx.now, What::Ending(verdict));
-        true
-    }
-
     /// Ends the job, for this reason unless there already is one.
     pub(super) fn end_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, verdict: JobVerdict) {
-        if !self.note_reason(cx, nspace, verdict) {
+        if !record::reason(cx, &mut self.dvm, nspace, verdict) {
             return;
         }
         let to = self.dvm.desc(nspace).map(|desc| desc.nodes.clone()).unwrap_or_default();
@@ -319,7 +251,13 @@ impl Root {
         let what = What::Lost { ranks: ranks.clone(), node, why, concerned: concerned.clone() };
         let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
         for rank in ranks.iter() {
-            self.withdraw_published_by(cx, &ProcId::new(nspace, Rank(rank)));
+            let then = publish::withdraw_those_of(
+                cx,
+                &mut self.store,
+                &mut self.operations,
+                &ProcId::new(nspace, Rank(rank)),
+            );
+            self.carry_out(cx, then);
         }
         lifecycle::tell_lost(
             cx,
@@ -347,7 +285,8 @@ impl Root {
             .word();
         let text = format!("all processes have ended: {how}");
         lifecycle::log_for(cx, &self.dvm, nspace, &[keys::LOG_COMPLETION, keys::LOG_JOB_EVENTS], &text);
-        self.withdraw_published(cx, nspace);
+        let then = publish::withdraw_all_of(cx, &mut self.store, &mut self.operations, nspace);
+        self.carry_out(cx, then);
         self.cleanups.forget(nspace);
         self.collectives.forget(nspace);
         cx.cast(self.dvm.nodes.all(), Down::Forget { nspace: nspace.clone() });
@@ -357,29 +296,35 @@ impl Root {
     fn go_on_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
         let is_dead = |asker: &Asker| asker.by.nspace == *nspace && dead.contains(asker.by.rank.0);
         self.dismiss(cx, Kind::is_of_askers, is_dead, Status::ERR_PROC_ABORTED);
-        self.control_without(cx, nspace, dead);
-        self.try_assemblies(cx);
-        self.stop_without(cx, nspace, dead);
+        let then = control::control_without(cx, &mut self.operations, nspace, dead);
+        self.carry_out(cx, then);
+        group::try_assemblies(cx, &mut self.dvm, &mut self.operations);
+        let then = debug::stop_without(cx, &mut self.dvm, &mut self.operations, nspace, dead);
+        self.carry_out(cx, then);
     }
 
     /// Nothing of the job is left at any node.
     pub(super) fn on_forgotten(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.dvm.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
-        self.try_assemblies(cx);
+        group::try_assemblies(cx, &mut self.dvm, &mut self.operations);
         self.tell_end(cx, job);
-        self.restart_without(cx, nspace);
+        let then = restart::restart_without(cx, &mut self.operations, nspace);
+        self.carry_out(cx, then);
         let is_of_job = |asker: &Asker| asker.by.nspace == *nspace;
         self.dismiss(cx, Kind::is_of_askers, is_of_job, Status::ERR_LOST_CONNECTION);
-        self.end_stops_of(cx, nspace);
-        self.control_without(cx, nspace, &Ranges::first(u32::MAX));
+        let then = debug::end_stops_of(cx, &mut self.operations, nspace);
+        self.carry_out(cx, then);
+        let then = control::control_without(cx, &mut self.operations, nspace, &Ranges::first(u32::MAX));
+        self.carry_out(cx, then);
         let then = survey::end_those_of(cx, &mut self.operations, nspace);
         self.carry_out(cx, then);
         last_look::end_that_of(&mut self.operations, nspace);
         rest::end_of_job(&mut self.operations, nspace);
         self.inputs.end_pushes_of(cx, &self.dvm, &ProcId::all(nspace));
         // Published after the last process had ended, or by requests that were just given up.
-        self.withdraw_published(cx, nspace);
+        let then = publish::withdraw_all_of(cx, &mut self.store, &mut self.operations, nspace);
+        self.carry_out(cx, then);
         self.cleanups.forget(nspace);
         self.collectives.forget(nspace);
         self.unsupported.retain(|(job, _)| job != nspace);
@@ -388,7 +333,7 @@ impl Root {
 
     /// Reports the end to the user.
     fn tell_end(&mut self, cx: &mut Cx<'_>, mut job: RootJob) {
-        self.answer_spawn_of(cx, &mut job);
+        spawn::end_of_job(cx, &mut self.operations, &mut job);
         self.inputs.end(cx, &job.desc.nspace);
         let desc = job.desc.clone();
         let nspace = &desc.nspace;
@@ -417,7 +362,7 @@ impl Root {
             );
         }
         self.dvm.relations.forget(nspace);
-        self.forget_invitations_of_job(cx, nspace);
+        invite::forget_job(cx, &self.dvm, &mut self.invitations, nspace);
         cx.report(Report::Ended(Box::new(end)));
         self.stop_when_idle(cx);
     }
@@ -431,10 +376,12 @@ impl Root {
         self.readers.forget_unread_of(proc);
         self.dismiss(cx, Kind::is_of_askers, |asker| asker.by == *proc, Status::ERR_LOST_CONNECTION);
         let others = self.dvm.tools.nodes_of(&proc.nspace).next().is_some();
-        self.forget_invitations_of_tool(cx, proc);
-        self.withdraw_published_by(cx, proc);
+        invite::forget_tool(cx, &self.dvm, &mut self.invitations, proc);
+        let then = publish::withdraw_those_of(cx, &mut self.store, &mut self.operations, proc);
+        self.carry_out(cx, then);
         if !others {
-            self.withdraw_published(cx, &proc.nspace);
+            let then = publish::withdraw_all_of(cx, &mut self.store, &mut self.operations, &proc.nspace);
+            self.carry_out(cx, then);
         }
         for nspace in self.jobs_ending_with(proc) {
             self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGHUP });
@@ -448,7 +395,8 @@ impl Root {
         let jobs = self.dvm.jobs.iter();
         let paused = jobs.filter_map(|(nspace, job)| Some((nspace.clone(), job.pauses.by(&pauser)?.clone())));
         for (nspace, ranks) in paused.collect::<Vec<_>>() {
-            self.note_paused(cx, &nspace, &ranks, (Some(launcher), &pauser), Control::Resume);
+            let by = (Some(launcher), &pauser);
+            record::paused(cx, &mut self.dvm, &nspace, &ranks, by, Control::Resume);
             let Some(to) = self.dvm.desc(&nspace).map(|desc| desc.nodes_of(&ranks)) else { continue };
             let (ranks, pauser, action) = (Some(ranks), pauser.clone(), Control::Resume);
             cx.cast(to, Down::Control { nspace, ranks, action, pauser });
@@ -488,7 +436,7 @@ impl Root {
             (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM },
         };
         let jobs: Vec<Nspace> = self.dvm.jobs.keys().cloned().collect();
-        jobs.iter().for_each(|nspace| by.iter().for_each(|by| self.note_tool(nspace, by)));
+        jobs.iter().for_each(|nspace| by.iter().for_each(|by| record::tool(&mut self.dvm, nspace, by)));
         self.shut_down(cx, &verdict);
     }
 
@@ -520,15 +468,6 @@ impl Root {
         let text = "the DVM ends, because all hosts that take ranks are lost".to_owned();
         cx.report(Report::Note { nspace: None, text });
         self.shut_down(cx, &JobVerdict::DvmStopped { by: None });
-    }
-
-    /// If `by` is a tool, it may be gone when the job has ended: what is known of its process is kept with the job.
-    fn note_tool(&mut self, nspace: &Nspace, by: &ProcId) {
-        if let Some(process) = self.dvm.tools.process(by)
-            && let Some(job) = self.dvm.jobs.get_mut(nspace)
-        {
-            job.journal.note_tool(by, process);
-        }
     }
 
     fn stop_when_idle(&mut self, cx: &mut Cx<'_>) {

@@ -5,21 +5,22 @@
 //! group is complete when all members that a leader named have arrived. It is given up if one of them ends before it arrives.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::HostReply;
-use phalanx_core::host::GroupFormed;
+use phalanx_core::host::{GroupFormed, GroupRequest};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Agreed, Collective, Down, Members, OpId, Outcome, each, procs as procs_in};
 use crate::ranges::Ranges;
-use crate::root::Root;
 use crate::root::answer::{Answer, Asker};
-use crate::root::collective::Meeting;
 use crate::root::consequence::Consequence;
+use crate::root::dvm::Dvm;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Operations;
 use crate::root::operations::Taken;
 use crate::root::turn::{Cx, ENOUGH};
 
@@ -34,6 +35,13 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
 ];
 /// Attributes that a destruct honours.
 pub(crate) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::GROUP_FT_COLLECTIVE];
+
+/// A completed operation, and the daemons to send its outcome to.
+#[derive(Clone, Debug)]
+pub(super) struct Meeting {
+    pub(super) op: Arc<OpId>,
+    pub(super) to: Ranges,
+}
 
 /// A group that grows while it forms.
 #[derive(Debug, Default)]
@@ -58,203 +66,216 @@ struct Met {
     procs: BTreeSet<ProcId>,
 }
 
-impl Root {
-    /// `None`: the processes that the members add have yet to arrive.
-    pub(super) fn form_group(
-        &mut self,
-        cx: &mut Cx<'_>,
-        meeting: Meeting,
-        collective: &Collective,
-        members: Vec<ProcId>,
-        infos: Vec<Info>,
-    ) -> Option<Outcome> {
-        let procs: BTreeSet<ProcId> = members.into_iter().collect();
-        let added: Vec<ProcId> = added_by(&infos).collect();
-        let name = collective.id.as_deref().unwrap_or_default();
-        if added.is_empty() {
-            return Some(Ok(Agreed::Group(self.describe(name, procs.into_iter().collect(), infos))));
+/// `None`: the processes that the members add have yet to arrive.
+pub(super) fn form(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    meeting: Meeting,
+    collective: &Collective,
+    members: Vec<ProcId>,
+    infos: Vec<Info>,
+) -> Option<Outcome> {
+    let procs: BTreeSet<ProcId> = members.into_iter().collect();
+    let added: Vec<ProcId> = added_by(&infos).collect();
+    let name = collective.id.as_deref().unwrap_or_default();
+    if added.is_empty() {
+        return Some(Ok(Agreed::Group(describe(dvm, name, procs.into_iter().collect(), infos))));
+    }
+    let entered = Members::of(&added, |nspace| dvm.desc(nspace)).and_then(|added| {
+        let (number, assembly) = open_assembly(cx, operations, name)?;
+        match &assembly.met {
+            // A repeat, sent again by another path.
+            Some(met) if met.meeting.op == meeting.op => return Ok(number),
+            Some(_) => return Err(Status::ERR_EXISTS),
+            None if assembly.leaders.is_some() => return Err(Status::ERR_BAD_PARAM),
+            None => {}
         }
-        let entered = Members::of(&added, |nspace| self.dvm.desc(nspace)).and_then(|added| {
-            let (number, assembly) = self.open_assembly(cx, name)?;
-            match &assembly.met {
-                // A repeat, sent again by another path.
-                Some(met) if met.meeting.op == meeting.op => return Ok(number),
-                Some(_) => return Err(Status::ERR_EXISTS),
-                None if assembly.leaders.is_some() => return Err(Status::ERR_BAD_PARAM),
-                None => {}
-            }
-            assembly.add(each(&added).chain(procs.iter().cloned()).collect(), &infos);
-            assembly.met = Some(Met { meeting, procs });
-            Ok(number)
-        });
-        match entered {
-            Ok(number) => self.grow(cx, number, &infos),
-            Err(status) => return Some(Err(status)),
-        }
-        None
+        assembly.add(each(&added).chain(procs.iter().cloned()).collect(), &infos);
+        assembly.met = Some(Met { meeting, procs });
+        Ok(number)
+    });
+    match entered {
+        Ok(number) => grow(cx, dvm, operations, number, &infos),
+        Err(status) => return Some(Err(status)),
     }
+    None
+}
 
-    /// A collective of leaders has failed, so the processes that they would have added fail with it.
-    pub(super) fn give_up_group(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
-        let number = self.assembly_of(collective.id.as_deref().unwrap_or_default());
-        number.into_iter().for_each(|number| self.end_assembly(cx, number, &Err(status)));
-    }
+/// A collective of leaders has failed, so the processes that they would have added fail with it.
+pub(super) fn give_up(cx: &mut Cx<'_>, operations: &mut Operations, collective: &Collective, status: Status) {
+    let number = assembly_of(operations, collective.id.as_deref().unwrap_or_default());
+    number.into_iter().for_each(|number| end_assembly(cx, operations, number, &Err(status)));
+}
 
-    /// The same for leaders that have met and wait for the processes that they add.
-    pub(super) fn give_up_growing(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
-        let number = self.assembly_of(collective.id.as_deref().unwrap_or_default());
-        let met = number.and_then(|number| self.operations.get::<Assembly>(number)?.met.as_ref());
-        if met.is_some_and(|met| matches!(&*met.meeting.op, OpId::Collective(op) if op == collective)) {
-            number.into_iter().for_each(|number| self.end_assembly(cx, number, &Err(status)));
-        }
+/// The same for leaders that have met and wait for the processes that they add.
+pub(super) fn give_up_growing(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    collective: &Collective,
+    status: Status,
+) {
+    let number = assembly_of(operations, collective.id.as_deref().unwrap_or_default());
+    let met = number.and_then(|number| operations.get::<Assembly>(number)?.met.as_ref());
+    if met.is_some_and(|met| matches!(&*met.meeting.op, OpId::Collective(op) if op == collective)) {
+        number.into_iter().for_each(|number| end_assembly(cx, operations, number, &Err(status)));
     }
+}
 
-    /// The group has formed: what all members learn about it.
-    fn describe(&mut self, name: &str, members: Vec<ProcId>, infos: Vec<Info>) -> GroupFormed {
-        self.dvm.relations.form(&self.dvm.jobs, name, &members);
-        let context_id = infos.is_set(keys::GROUP_ASSIGN_CONTEXT_ID).then(|| {
-            self.last_context += 1;
-            self.last_context
-        });
-        let contributed = |info: &Info| info.key == keys::GROUP_INFO || info.key == keys::GROUP_INFO_ARRAY;
-        let members = in_order(members, infos.find(keys::GROUP_FINAL_MEMBERSHIP_ORDER));
-        let info = infos.into_iter().filter(contributed).collect();
-        GroupFormed { members, context_id, info }
-    }
+/// The group has formed: what all members learn about it.
+fn describe(dvm: &mut Dvm, name: &str, members: Vec<ProcId>, infos: Vec<Info>) -> GroupFormed {
+    dvm.relations.form(&dvm.jobs, name, &members);
+    let context_id = infos.is_set(keys::GROUP_ASSIGN_CONTEXT_ID).then(|| dvm.relations.next_context());
+    let contributed = |info: &Info| info.key == keys::GROUP_INFO || info.key == keys::GROUP_INFO_ARRAY;
+    let members = in_order(members, infos.find(keys::GROUP_FINAL_MEMBERSHIP_ORDER));
+    let info = infos.into_iter().filter(contributed).collect();
+    GroupFormed { members, context_id, info }
+}
 
-    /// A leader or a follower has arrived.
-    pub(super) fn assemble(
-        &mut self,
-        cx: &mut Cx<'_>,
-        answer: Answer,
-        from: &ProcId,
-        name: &str,
-        procs: &[ProcId],
-        info: &[Info],
-    ) {
-        let entered = self.named_by(from, procs, info).and_then(|(leaders, members)| {
-            let (number, assembly) = self.enter_assembly(cx, name, from, leaders)?;
-            assembly.add(members, info);
-            assembly.came.insert(from.clone(), leaders.is_some());
-            Ok(number)
-        });
-        let number = match entered {
-            Ok(number) => number,
-            Err(status) => return answer.done(cx, status),
-        };
-        self.operations.join(cx, number, Asker::new(from, answer));
-        self.grow(cx, number, info);
-    }
+/// A leader or a follower has arrived.
+pub(super) fn assemble(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    answer: Answer,
+    from: &ProcId,
+    GroupRequest { id: name, procs, info, .. }: &GroupRequest,
+) {
+    let entered = named_by(dvm, from, procs, info).and_then(|(leaders, members)| {
+        let (number, assembly) = enter_assembly(cx, operations, name, from, leaders)?;
+        assembly.add(members, info);
+        assembly.came.insert(from.clone(), leaders.is_some());
+        Ok(number)
+    });
+    let number = match entered {
+        Ok(number) => number,
+        Err(status) => return answer.done(cx, status),
+    };
+    operations.join(cx, number, Asker::new(from, answer));
+    grow(cx, dvm, operations, number, info);
+}
 
-    /// A process has arrived, or leaders have met.
-    fn grow(&mut self, cx: &mut Cx<'_>, number: u64, info: &[Info]) {
-        let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
-        if let Some(seconds) = seconds {
-            self.operations.limit(number, cx.now.after(Duration::from_secs(seconds)));
-        }
-        self.try_assembly(cx, number);
+/// A process has arrived, or leaders have met.
+fn grow(cx: &mut Cx<'_>, dvm: &mut Dvm, operations: &mut Operations, number: u64, info: &[Info]) {
+    let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+    if let Some(seconds) = seconds {
+        operations.limit(number, cx.now.after(Duration::from_secs(seconds)));
     }
+    try_assembly(cx, dvm, operations, number);
+}
 
-    /// The number of leaders and the processes that this leader names; followers name none.
-    fn named_by(
-        &self,
-        from: &ProcId,
-        procs: &[ProcId],
-        info: &[Info],
-    ) -> Result<(Option<u64>, BTreeSet<ProcId>), Status> {
-        let Some(leaders) = info.find(keys::GROUP_BOOTSTRAP) else { return Ok((None, BTreeSet::new())) };
-        let leaders = leaders.as_u64().filter(|count| *count > 0).ok_or(Status::ERR_BAD_PARAM)?;
-        let named: Vec<ProcId> = procs.iter().cloned().chain([from.clone()]).chain(added_by(info)).collect();
-        Ok((Some(leaders), each(&Members::of(&named, |nspace| self.dvm.desc(nspace))?).collect()))
-    }
+/// The number of leaders and the processes that this leader names; followers name none.
+fn named_by(
+    dvm: &Dvm,
+    from: &ProcId,
+    procs: &[ProcId],
+    info: &[Info],
+) -> Result<(Option<u64>, BTreeSet<ProcId>), Status> {
+    let Some(leaders) = info.find(keys::GROUP_BOOTSTRAP) else { return Ok((None, BTreeSet::new())) };
+    let leaders = leaders.as_u64().filter(|count| *count > 0).ok_or(Status::ERR_BAD_PARAM)?;
+    let named: Vec<ProcId> = procs.iter().cloned().chain([from.clone()]).chain(added_by(info)).collect();
+    Ok((Some(leaders), each(&Members::of(&named, |nspace| dvm.desc(nspace))?).collect()))
+}
 
-    fn enter_assembly(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        from: &ProcId,
-        leaders: Option<u64>,
-    ) -> Result<(u64, &mut Assembly), Status> {
-        let (number, assembly) = self.open_assembly(cx, name)?;
-        if assembly.came.contains_key(from) {
-            return Err(Status::ERR_EXISTS);
-        }
-        let others = assembly.leaders.or(assembly.met.as_ref().map(|_| 0));
-        if leaders.is_some() && others.is_some_and(|others| Some(others) != leaders) {
-            return Err(Status::ERR_BAD_PARAM);
-        }
-        assembly.leaders = assembly.leaders.or(leaders);
-        Ok((number, assembly))
+fn enter_assembly<'a>(
+    cx: &mut Cx<'_>,
+    operations: &'a mut Operations,
+    name: &str,
+    from: &ProcId,
+    leaders: Option<u64>,
+) -> Result<(u64, &'a mut Assembly), Status> {
+    let (number, assembly) = open_assembly(cx, operations, name)?;
+    if assembly.came.contains_key(from) {
+        return Err(Status::ERR_EXISTS);
     }
+    let others = assembly.leaders.or(assembly.met.as_ref().map(|_| 0));
+    if leaders.is_some() && others.is_some_and(|others| Some(others) != leaders) {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    assembly.leaders = assembly.leaders.or(leaders);
+    Ok((number, assembly))
+}
 
-    fn open_assembly(&mut self, cx: &mut Cx<'_>, name: &str) -> Result<(u64, &mut Assembly), Status> {
-        let number = self.assembly_of(name).or_else(|| {
-            let assembly = Assembly { name: name.to_owned(), ..Assembly::default() };
-            self.operations.begin(cx, None, None, assembly)
-        });
-        let number = number.ok_or(Status::ERR_OUT_OF_RESOURCE)?;
-        Ok((number, self.operations.get_mut(number).ok_or(Status::ERR_NOT_FOUND)?))
-    }
+fn open_assembly<'a>(
+    cx: &mut Cx<'_>,
+    operations: &'a mut Operations,
+    name: &str,
+) -> Result<(u64, &'a mut Assembly), Status> {
+    let number = assembly_of(operations, name).or_else(|| {
+        let assembly = Assembly { name: name.to_owned(), ..Assembly::default() };
+        operations.begin(cx, None, None, assembly)
+    });
+    let number = number.ok_or(Status::ERR_OUT_OF_RESOURCE)?;
+    Ok((number, operations.get_mut(number).ok_or(Status::ERR_NOT_FOUND)?))
+}
 
-    /// Processes have failed, or a job is over.
-    pub(super) fn try_assemblies(&mut self, cx: &mut Cx<'_>) {
-        self.assemblies_by_name().into_iter().for_each(|number| self.try_assembly(cx, number));
-    }
+/// Processes have failed, or a job is over.
+pub(super) fn try_assemblies(cx: &mut Cx<'_>, dvm: &mut Dvm, operations: &mut Operations) {
+    assemblies_by_name(operations).into_iter().for_each(|number| try_assembly(cx, dvm, operations, number));
+}
 
-    fn try_assembly(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let Some(assembly) = self.operations.get::<Assembly>(number) else { return };
-        let is_gone =
-            |proc: &ProcId| self.dvm.jobs.get(&proc.nspace).is_none_or(|job| job.dead.contains(proc.rank.0));
-        if assembly.members.iter().chain(assembly.came.keys()).any(is_gone) {
-            return self.end_assembly(cx, number, &Err(Status::GROUP_CONSTRUCT_ABORT));
-        }
-        if assembly.is_complete() {
-            let Assembly { name, members, info, .. } = assembly;
-            let (name, members, info) = (name.clone(), members.iter().cloned().collect(), info.clone());
-            let outcome = Ok(self.describe(&name, members, info));
-            return self.end_assembly(cx, number, &outcome);
-        }
-        self.watch_missing(cx, number);
+fn try_assembly(cx: &mut Cx<'_>, dvm: &mut Dvm, operations: &mut Operations, number: u64) {
+    let Some(assembly) = operations.get::<Assembly>(number) else { return };
+    let is_gone = |proc: &ProcId| dvm.jobs.get(&proc.nspace).is_none_or(|job| job.dead.contains(proc.rank.0));
+    if assembly.members.iter().chain(assembly.came.keys()).any(is_gone) {
+        return end_assembly(cx, operations, number, &Err(Status::GROUP_CONSTRUCT_ABORT));
     }
+    if assembly.is_complete() {
+        let Assembly { name, members, info, .. } = assembly;
+        let (name, members, info) = (name.clone(), members.iter().cloned().collect(), info.clone());
+        let outcome = Ok(describe(dvm, &name, members, info));
+        return end_assembly(cx, operations, number, &outcome);
+    }
+    watch_missing(cx, dvm, operations, number);
+}
 
-    /// Asks daemons to report members that end, however they end, without having arrived.
-    fn watch_missing(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let Some(assembly) = self.operations.get_mut::<Assembly>(number) else { return };
-        let unwatched: Vec<ProcId> =
-            assembly.missing().filter(|proc| !assembly.watched.contains(*proc)).cloned().collect();
-        assembly.watched.extend(unwatched.iter().cloned());
-        let unwatched = Members::of(&unwatched, |nspace| self.dvm.desc(nspace));
-        for Members { nspace, ranks } in unwatched.iter().flat_map(|all| all.iter().cloned()) {
-            let Some(to) = self.dvm.jobs.get(&nspace).map(|job| job.desc.nodes_of(&ranks)) else { continue };
-            cx.cast(to, Down::Watch { nspace, ranks });
-        }
+/// Asks daemons to report members that end, however they end, without having arrived.
+fn watch_missing(cx: &mut Cx<'_>, dvm: &Dvm, operations: &mut Operations, number: u64) {
+    let Some(assembly) = operations.get_mut::<Assembly>(number) else { return };
+    let unwatched: Vec<ProcId> =
+        assembly.missing().filter(|proc| !assembly.watched.contains(*proc)).cloned().collect();
+    assembly.watched.extend(unwatched.iter().cloned());
+    let unwatched = Members::of(&unwatched, |nspace| dvm.desc(nspace));
+    for Members { nspace, ranks } in unwatched.iter().flat_map(|all| all.iter().cloned()) {
+        let Some(to) = dvm.jobs.get(&nspace).map(|job| job.desc.nodes_of(&ranks)) else { continue };
+        cx.cast(to, Down::Watch { nspace, ranks });
     }
+}
 
-    /// These processes have ended. A group that waits for one of them fails, as collectives do.
-    pub(super) fn assemblies_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        let is_one = |proc: &ProcId| proc.nspace == *nspace && ranks.contains(proc.rank.0);
-        let is_in_vain = |assembly: &Assembly| assembly.missing().any(is_one);
-        let mut in_vain = self.assemblies_by_name();
-        in_vain.retain(|number| self.operations.get(*number).is_some_and(is_in_vain));
-        for number in in_vain {
-            self.end_assembly(cx, number, &Err(Status::GROUP_CONSTRUCT_ABORT));
-        }
+/// These processes have ended. A group that waits for one of them fails, as collectives do.
+pub(super) fn assemblies_without(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    nspace: &Nspace,
+    ranks: &Ranges,
+) {
+    let is_one = |proc: &ProcId| proc.nspace == *nspace && ranks.contains(proc.rank.0);
+    let is_in_vain = |assembly: &Assembly| assembly.missing().any(is_one);
+    let mut in_vain = assemblies_by_name(operations);
+    in_vain.retain(|number| operations.get(*number).is_some_and(is_in_vain));
+    for number in in_vain {
+        end_assembly(cx, operations, number, &Err(Status::GROUP_CONSTRUCT_ABORT));
     }
+}
 
-    fn end_assembly(&mut self, cx: &mut Cx<'_>, number: u64, outcome: &Result<GroupFormed, Status>) {
-        if let Some(Taken { kind, askers, .. }) = self.operations.take::<Assembly>(number) {
-            kind.answer_all(cx, askers, outcome);
-        }
+fn end_assembly(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    number: u64,
+    outcome: &Result<GroupFormed, Status>,
+) {
+    if let Some(Taken { kind, askers, .. }) = operations.take::<Assembly>(number) {
+        kind.answer_all(cx, askers, outcome);
     }
+}
 
-    fn assembly_of(&self, name: &str) -> Option<u64> {
-        self.operations.called::<Assembly>(name).next()
-    }
+fn assembly_of(operations: &Operations, name: &str) -> Option<u64> {
+    operations.called::<Assembly>(name).next()
+}
 
-    fn assemblies_by_name(&self) -> Vec<u64> {
-        let all = self.operations.of::<Assembly>();
-        all.map(|(number, one)| (&one.name, number)).collect::<BTreeMap<_, _>>().into_values().collect()
-    }
+fn assemblies_by_name(operations: &Operations) -> Vec<u64> {
+    let all = operations.of::<Assembly>();
+    all.map(|(number, one)| (&one.name, number)).collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 impl Kind for Assembly {

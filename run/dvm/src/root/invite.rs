@@ -12,7 +12,7 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
 
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
-use crate::root::Root;
+use crate::root::dvm::Dvm;
 use crate::root::interests::announcement;
 use crate::root::turn::Cx;
 
@@ -43,73 +43,77 @@ impl Invitations {
     }
 }
 
-impl Root {
-    /// A process has raised an event: it may be part of an invitation.
-    pub(super) fn hear_of_invitation(&mut self, cx: &mut Cx<'_>, event: &Event) {
-        let named: Vec<ProcId> = procs(event.info.find(keys::EVENT_CUSTOM_RANGE)).collect();
-        let group = event.info.find(keys::GROUP_ID).and_then(Value::as_text);
-        if event.code != Status::GROUP_INVITE_ACCEPTED {
-            return self.invitations.settle(&event.source, group, &named);
-        }
-        for leader in named {
-            let accepted = Accepted { leader, by: event.source.clone(), group: group.cloned() };
-            self.await_leader(cx, accepted);
-        }
+/// A process has raised an event: it may be part of an invitation.
+pub(super) fn hear(cx: &mut Cx<'_>, dvm: &Dvm, invitations: &mut Invitations, event: &Event) {
+    let named: Vec<ProcId> = procs(event.info.find(keys::EVENT_CUSTOM_RANGE)).collect();
+    let group = event.info.find(keys::GROUP_ID).and_then(Value::as_text);
+    if event.code != Status::GROUP_INVITE_ACCEPTED {
+        return invitations.settle(&event.source, group, &named);
     }
+    for leader in named {
+        let accepted = Accepted { leader, by: event.source.clone(), group: group.cloned() };
+        await_leader(cx, dvm, invitations, accepted);
+    }
+}
 
-    fn await_leader(&mut self, cx: &mut Cx<'_>, accepted: Accepted) {
-        let leader = &accepted.leader;
-        let is_there = |rank: u32| {
-            let job = self.dvm.jobs.get(&leader.nspace);
-            job.is_some_and(|job| rank < job.desc.size && !job.gone().contains(rank))
-        };
-        if !is_there(leader.rank.0) && !self.dvm.is_tool(leader) {
-            return self.tell_leader_failed(cx, accepted);
-        }
-        if self.invitations.0.len() >= MOST_ACCEPTED {
-            tracing::warn!(%leader, by = %accepted.by, limit = MOST_ACCEPTED, "too many invitations: this leader is not watched");
-            return;
-        }
-        if let Some(job) = self.dvm.jobs.get(&leader.nspace) {
-            let ranks = Ranges::single(leader.rank.0);
-            cx.cast(job.desc.nodes_of(&ranks), Down::Watch { nspace: leader.nspace.clone(), ranks });
-        }
-        self.invitations.0.insert(accepted);
+fn await_leader(cx: &mut Cx<'_>, dvm: &Dvm, invitations: &mut Invitations, accepted: Accepted) {
+    let leader = &accepted.leader;
+    let is_there = |rank: u32| {
+        let job = dvm.jobs.get(&leader.nspace);
+        job.is_some_and(|job| rank < job.desc.size && !job.gone().contains(rank))
+    };
+    if !is_there(leader.rank.0) && !dvm.is_tool(leader) {
+        return tell_leader_failed(cx, dvm, accepted);
     }
+    if invitations.0.len() >= MOST_ACCEPTED {
+        tracing::warn!(%leader, by = %accepted.by, limit = MOST_ACCEPTED, "too many invitations: this leader is not watched");
+        return;
+    }
+    if let Some(job) = dvm.jobs.get(&leader.nspace) {
+        let ranks = Ranges::single(leader.rank.0);
+        cx.cast(job.desc.nodes_of(&ranks), Down::Watch { nspace: leader.nspace.clone(), ranks });
+    }
+    invitations.0.insert(accepted);
+}
 
-    /// These processes of a job have finalized or ended.
-    pub(super) fn leaders_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        let over = |one: &Accepted| one.leader.nspace == *nspace && ranks.contains(one.leader.rank.0);
-        let in_vain = self.invitations.take(over);
-        in_vain.into_iter().for_each(|one| self.tell_leader_failed(cx, one));
-    }
+/// These processes of a job have finalized or ended.
+pub(super) fn leaders_over(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    invitations: &mut Invitations,
+    nspace: &Nspace,
+    ranks: &Ranges,
+) {
+    let over = |one: &Accepted| one.leader.nspace == *nspace && ranks.contains(one.leader.rank.0);
+    let in_vain = invitations.take(over);
+    in_vain.into_iter().for_each(|one| tell_leader_failed(cx, dvm, one));
+}
 
-    pub(super) fn forget_invitations_of_tool(&mut self, cx: &mut Cx<'_>, tool: &ProcId) {
-        self.forget_invitations(cx, |proc| proc == tool);
-    }
+pub(super) fn forget_tool(cx: &mut Cx<'_>, dvm: &Dvm, invitations: &mut Invitations, tool: &ProcId) {
+    forget(cx, dvm, invitations, |proc| proc == tool);
+}
 
-    pub(super) fn forget_invitations_of_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        self.forget_invitations(cx, |proc| proc.nspace == *nspace);
-    }
+pub(super) fn forget_job(cx: &mut Cx<'_>, dvm: &Dvm, invitations: &mut Invitations, nspace: &Nspace) {
+    forget(cx, dvm, invitations, |proc| proc.nspace == *nspace);
+}
 
-    fn forget_invitations(&mut self, cx: &mut Cx<'_>, is_gone: impl Fn(&ProcId) -> bool) {
-        let touched = self.invitations.take(|one| is_gone(&one.leader) || is_gone(&one.by));
-        let in_vain = touched.into_iter().filter(|one| !is_gone(&one.by));
-        in_vain.for_each(|one| self.tell_leader_failed(cx, one));
-    }
+fn forget(cx: &mut Cx<'_>, dvm: &Dvm, invitations: &mut Invitations, is_gone: impl Fn(&ProcId) -> bool) {
+    let touched = invitations.take(|one| is_gone(&one.leader) || is_gone(&one.by));
+    let in_vain = touched.into_iter().filter(|one| !is_gone(&one.by));
+    in_vain.for_each(|one| tell_leader_failed(cx, dvm, one));
+}
 
-    fn tell_leader_failed(&self, cx: &mut Cx<'_>, accepted: Accepted) {
-        let Accepted { leader, by, group } = accepted;
-        let to = self.dvm.nodes_of_procs(std::iter::once(by.clone()));
-        let range = DataArray { of: DataType::PROC, items: vec![Value::Proc(by)] };
-        let mut info = vec![
-            Info::new(keys::EVENT_CUSTOM_RANGE, range),
-            Info::new(keys::EVENT_AFFECTED_PROC, leader.clone()),
-        ];
-        info.extend(group.map(|group| Info::new(keys::GROUP_ID, Value::String(group))));
-        let event = Event { range: Range::CUSTOM, ..announcement(Status::GROUP_LEADER_FAILED, leader, info) };
-        cx.cast(to, Down::Event { event: Arc::new(event), except: None });
-    }
+fn tell_leader_failed(cx: &mut Cx<'_>, dvm: &Dvm, accepted: Accepted) {
+    let Accepted { leader, by, group } = accepted;
+    let to = dvm.nodes_of_procs(std::iter::once(by.clone()));
+    let range = DataArray { of: DataType::PROC, items: vec![Value::Proc(by)] };
+    let mut info = vec![
+        Info::new(keys::EVENT_CUSTOM_RANGE, range),
+        Info::new(keys::EVENT_AFFECTED_PROC, leader.clone()),
+    ];
+    info.extend(group.map(|group| Info::new(keys::GROUP_ID, Value::String(group))));
+    let event = Event { range: Range::CUSTOM, ..announcement(Status::GROUP_LEADER_FAILED, leader, info) };
+    cx.cast(to, Down::Event { event: Arc::new(event), except: None });
 }
 
 /// Accepted invitations that are watched at a time.

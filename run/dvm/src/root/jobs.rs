@@ -7,12 +7,13 @@ use std::time::Duration;
 use phalanx_wire::Nspace;
 
 use crate::id::NodeId;
-use crate::msg::{JobDesc, Reached};
+use crate::msg::{Down, JobDesc, Reached};
 use crate::ranges::Ranges;
 use crate::root::abilities::Abilities;
 use crate::root::descent::{Descent, Separation};
 use crate::root::journal::Journal;
 use crate::root::pauses::Pauses;
+use crate::root::turn::Cx;
 
 #[derive(Debug)]
 pub(super) struct RootJob {
@@ -82,6 +83,15 @@ impl RootJob {
         let mut all = Reached::default();
         self.connected.values().for_each(|reached| all.merge(*reached));
         all
+    }
+
+    /// Notifies the daemons of the job, and our own, of ranks that have died, so that nothing waits for them.
+    pub(super) fn tell_dead(&mut self, cx: &mut Cx<'_>, ranks: &Ranges) {
+        self.dead.add(ranks);
+        self.pauses.forget(ranks);
+        let mut to = self.desc.nodes.clone();
+        to.insert(NodeId::ROOT.0);
+        cx.cast(to, Down::Dead { nspace: self.desc.nspace.clone(), ranks: ranks.clone() });
     }
 
     /// Ranks that have failed while the job goes on, and are not being started again.

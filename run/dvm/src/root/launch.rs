@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use phalanx_core::Time;
-use phalanx_spec::{IofChannel, keys};
-use phalanx_wire::{InfoList, Nspace, ProcId};
+use phalanx_core::output::Style;
+use phalanx_core::{HostReply, Time};
+use phalanx_spec::{IofChannel, Status, keys};
+use phalanx_wire::{App, Info, InfoList, Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobRequest, JobVerdict};
@@ -12,17 +13,17 @@ use crate::msg::{Down, OpId, Part, Reached, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::Root;
-use crate::root::debug;
+use crate::root::answer::{Answer, Asker};
 use crate::root::descent::{Descent, RunBy, Separation};
 use crate::root::dvm::Dvm;
+use crate::root::iof::{self, OUTPUTS};
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
-use crate::root::lifecycle;
-use crate::root::placing;
-use crate::root::plan;
-use crate::root::spawn::writes_files;
+use crate::root::operations::Taken;
+use crate::root::spawn::{Postponed, Spawning, Unfit, writes_files};
 use crate::root::timer::Timer;
 use crate::root::turn::Cx;
+use crate::root::{debug, lifecycle, placing, plan, spawn};
 
 impl Root {
     pub(super) fn launch_submitted(
@@ -86,8 +87,96 @@ impl Root {
             self.timers.set(cx.now.after(limit), Timer::Limit(nspace.clone()));
         }
         cx.cast(self.dvm.nodes.all(), Down::Start(desc));
-        self.begin_stops(cx, &nspace, &job.info);
+        debug::begin_stops(cx, &self.dvm, &mut self.operations, &nspace, &job.info);
         Ok(nspace)
+    }
+
+    pub(super) fn spawn(
+        &mut self,
+        cx: &mut Cx<'_>,
+        answer: Answer,
+        from: &ProcId,
+        job: &[Info],
+        apps: &[App],
+    ) {
+        let job = match spawn::to_request(&self.dvm, from, job, apps) {
+            Ok(job) => job,
+            Err(Unfit { status, why }) => {
+                // A tool gets each message; the user of a job that spawns again and again gets it once.
+                if self.dvm.is_tool(from) || spawn::is_first_unsupported(&mut self.unsupported, from, &why) {
+                    spawn::tell_parent(cx, &self.dvm, from, &why);
+                }
+                return answer.done(cx, status);
+            }
+        };
+        if let Err(bad) = Style::default().overlaid(&job.info) {
+            spawn::tell_parent(cx, &self.dvm, from, &bad.to_string());
+            return answer.done(cx, Status::ERR_BAD_PARAM);
+        }
+        spawn::tell_ignored(cx, &self.dvm, &mut self.unsupported, from, &job.info);
+        let until = job.start_timeout.map(|limit| cx.now.after(limit));
+        let asker = Asker::new(from, answer);
+        if self.dvm.nodes.are_up() {
+            return self.launch_spawned(cx, asker, cx.now, until, &job);
+        }
+        if let Some(error) = self.dvm.nodes.failure() {
+            return self.refuse_spawn(cx, asker, &error);
+        }
+        self.operations.begin(cx, Some(asker), until, Postponed(Box::new(job)));
+    }
+
+    /// The daemons are up: launches the spawns that have waited for them, in the order of the requests.
+    pub(super) fn launch_postponed(&mut self, cx: &mut Cx<'_>) {
+        for Taken { kind: Postponed(job), askers, since, until } in
+            spawn::take_postponed(&mut self.operations)
+        {
+            for asker in askers {
+                self.launch_spawned(cx, asker, since, until, &job);
+            }
+        }
+    }
+
+    /// The daemons will never be up.
+    pub(super) fn refuse_postponed(&mut self, cx: &mut Cx<'_>, error: &str) {
+        for postponed in spawn::take_postponed(&mut self.operations) {
+            postponed.askers.into_iter().for_each(|asker| self.refuse_spawn(cx, asker, error));
+        }
+    }
+
+    fn refuse_spawn(&mut self, cx: &mut Cx<'_>, asker: Asker, error: &str) {
+        spawn::tell_failed(cx, &self.dvm, &asker.by, error);
+        asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE)));
+    }
+
+    /// `submitted`: when the spawn was requested.
+    fn launch_spawned(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asker: Asker,
+        submitted: Time,
+        until: Option<Time>,
+        job: &JobRequest,
+    ) {
+        match self.launch(cx, None, submitted, job) {
+            Ok(child) => {
+                let spawning = Spawning { nspace: child.clone() };
+                let spawn = self.operations.begin(cx, Some(asker), until, spawning);
+                if let Some(job) = self.dvm.jobs.get_mut(&child) {
+                    job.spawn = spawn;
+                }
+                let run_by = self.dvm.jobs.get_mut(&child).and_then(|job| job.descent.run_by.clone());
+                let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
+                if let Some(by) = run_by.filter(|_| !(files && only)) {
+                    // The user's side writes the files, wherever else the output goes.
+                    let channels = IofChannel(by.channels.0 & OUTPUTS.0);
+                    iof::pull_for_parent(&mut self.readers, by.node, &by.tool, &child, channels, files);
+                }
+            }
+            Err(error) => {
+                spawn::tell_failed(cx, &self.dvm, &asker.by, &error);
+                asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
+            }
+        }
     }
 
     /// More parts of a job's start have arrived; `arrived` are the daemons that have sent theirs.
@@ -165,6 +254,25 @@ impl Root {
         let what = What::Connected { count: done, after: all.after };
         self.dvm.journals.append(&mut job.journal, cx.now, what);
         cx.report(Report::Progress { nspace: nspace.clone(), phase: "connecting", done, of });
+    }
+
+    /// Each process of the job runs, or never will: answers the spawner, once.
+    pub(super) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
+        let status = job.journal.start_status();
+        if let Some(spawn) = job.spawn.take() {
+            let why = match job.journal.verdict() {
+                Some(JobVerdict::NotStarted { error }) if !status.is_success() => Some(error.clone()),
+                // It may have failed already, but it did run.
+                _ => None,
+            };
+            if let Some((parent, error)) = job.desc.parent.clone().zip(why) {
+                spawn::tell_failed(cx, &self.dvm, &parent, &error);
+            }
+            let result = if status.is_success() { Ok(nspace.clone()) } else { Err(status) };
+            spawn::end(cx, &mut self.operations, spawn, &result);
+        }
+        iof::begin_for_parent(cx, &mut self.readers, nspace);
     }
 
     pub(super) fn on_start_failed(

@@ -38,11 +38,13 @@ mod premises;
 mod provision;
 mod publish;
 pub(crate) mod query;
+mod record;
 mod relations;
 mod requests;
 mod rest;
 mod restart;
 mod session;
+mod settle;
 pub(crate) mod spawn;
 mod stdin;
 mod survey;
@@ -50,40 +52,37 @@ mod targets;
 mod timer;
 mod tool;
 mod turn;
+mod upcalls;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use phalanx_core::host::{Asked, EventsRequest, GroupRequest, HostOp, PullEnded};
 use phalanx_core::output::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES};
 use phalanx_core::support::Honoured;
 use phalanx_core::{Time, Waiting};
 use phalanx_spec::{Status, functions};
 use phalanx_wire::Nspace;
-use phalanx_wire::cmd::HostRequest;
-use phalanx_wire::cmd::control::JobControl;
 
 use crate::config::NodeConfig;
 use crate::id::{Landing, NodeId};
 use crate::job::JobRequest;
-use crate::msg::{self, Control, Members, NodeReport, OpId, OutputPiece, Part, Up};
+use crate::msg::{self, Agreed, Control, Down, NodeReport, OpId, OutputPiece, Part, Up};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::timers::Timers;
 
-use answer::{Answer, Answers, Asker};
+use answer::{Answers, Asker};
 use collective::Collectives;
-use consequence::Consequence;
 use control::Cleanups;
 use dvm::Dvm;
+use group::Meeting;
 use invite::Invitations;
 use iof::Readers;
-use journal::What;
 use kind::Kind;
 use operations::Operations;
 use publish::Store;
 use requests::Answered;
-use spawn::Spawning;
+use spawn::Unsupported;
 use stdin::Inputs;
 use timer::Timer;
 use turn::Cx;
@@ -134,7 +133,6 @@ pub(crate) struct Root {
     dvm: Dvm,
     next_job: u32,
     store: Store,
-    last_context: u64,
     collectives: Collectives,
     invitations: Invitations,
     answers: Answers,
@@ -145,8 +143,7 @@ pub(crate) struct Root {
     readers: Readers,
     inputs: Inputs,
     timers: Timers<Timer>,
-    /// Directives that the user was warned about because nothing honours them.
-    unsupported: BTreeSet<(Nspace, String)>,
+    unsupported: Unsupported,
     /// Jobs that have ended everywhere. Handled after everything that arrived before.
     ended: VecDeque<(Nspace, Part)>,
     shutting_down: bool,
@@ -240,7 +237,6 @@ impl Root {
             next_job: config.first_job,
             dvm: Dvm::new(config, functions),
             store: Store::default(),
-            last_context: 0,
             collectives: Collectives::default(),
             invitations: Invitations::default(),
             answers: Answers::default(),
@@ -250,7 +246,7 @@ impl Root {
             readers: Readers::default(),
             inputs: Inputs::default(),
             timers: Timers::default(),
-            unsupported: BTreeSet::new(),
+            unsupported: Unsupported::new(),
             ended: VecDeque::new(),
             shutting_down: false,
             told_session_end: false,
@@ -327,12 +323,15 @@ impl Root {
             Up::LoadedMpi { proc, library } => self.on_loaded_mpi(cx, proc, library),
             Up::Connected { nspace, reached } => self.on_connected(cx, origin, nspace, *reached),
             Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
-            Up::Waits(op) => self.on_waits(cx, op),
-            Up::Fails { op, status } => self.on_fails(cx, op, *status),
+            Up::Waits(op) => collective::on_waits(cx, &self.dvm, &mut self.collectives, op),
+            Up::Fails { op, status } => {
+                collective::on_fails(cx, &self.dvm, &mut self.operations, &mut self.collectives, op, *status)
+            }
             Up::Over { nspace, ranks } => {
-                self.assemblies_without(cx, nspace, ranks);
-                self.leaders_over(cx, nspace, ranks);
-                self.stop_without(cx, nspace, ranks);
+                group::assemblies_without(cx, &mut self.operations, nspace, ranks);
+                invite::leaders_over(cx, &self.dvm, &mut self.invitations, nspace, ranks);
+                let then = debug::stop_without(cx, &mut self.dvm, &mut self.operations, nspace, ranks);
+                self.carry_out(cx, then);
             }
             Up::Host { request, op } => self.on_root_call(cx, self.answers.of(origin, *request), op),
             Up::ToolLeft { proc } => {
@@ -347,72 +346,30 @@ impl Root {
         }
     }
 
-    /// An upcall that only the root can answer.
-    fn on_root_call(&mut self, cx: &mut Cx<'_>, answer: Answer, op: &HostOp) {
-        match op {
-            HostOp::Publish(request) => {
-                let status = self.publish(cx, request);
-                answer.done(cx, status);
+    /// All parts of an operation are here, except those of daemons that were lost.
+    fn gathered(&mut self, cx: &mut Cx<'_>, op: Arc<OpId>, among: Ranges, missing: Ranges, part: Part) {
+        let done = |cx: &mut Cx<'_>, op: &Arc<OpId>, among| {
+            cx.cast(among, Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) });
+        };
+        match &*op {
+            OpId::Started(nspace) => {
+                done(cx, &op, among);
+                self.job_started(cx, nspace, part);
             }
-            HostOp::Lookup(request) => self.lookup(cx, answer, request),
-            HostOp::Unpublish(request) => {
-                self.store.unpublish(request);
-                answer.done(cx, Status::SUCCESS);
+            OpId::Ended(nspace) => {
+                done(cx, &op, among);
+                self.ended.push_back((nspace.clone(), part));
             }
-            HostOp::Spawn(asked) => self.spawn(cx, answer, &asked.from, &asked.job, &asked.apps),
-            HostOp::RegisterEvents(EventsRequest { codes, info }) => {
-                let node = answer.origin();
-                // Past events are cast before the answer; the server delivers them after the answer, together with those that
-                // it has kept.
-                self.register_events(cx, node, codes, info);
-                answer.done(cx, Status::SUCCESS);
-            }
-            HostOp::DeregisterEvents(request) => {
-                self.deregister_events(cx, answer.origin(), &request.codes);
-                answer.done(cx, Status::SUCCESS);
-            }
-            HostOp::Notify(event) => {
-                self.notify(cx, answer.origin(), event);
-                answer.done(cx, Status::SUCCESS);
-            }
-            HostOp::GroupConstruct(GroupRequest { from: Some(from), id, procs, info }) => {
-                self.assemble(cx, answer, from, id, procs, info);
-            }
-            HostOp::Query(asked) => {
-                let (from, queries) = (&asked.from, &asked.queries);
-                let then = survey::ask(cx, &self.dvm, &mut self.operations, answer, from, queries);
+            OpId::Task(task) => {
+                done(cx, &op, among);
+                let then = self.operations.task_done(cx, &self.dvm.jobs, task, &missing, part);
                 self.carry_out(cx, then);
             }
-            HostOp::ToolConnected(request) => {
-                let Dvm { tools, jobs, config, .. } = &mut self.dvm;
-                tools.admit(cx, answer, request, (jobs, &config.dvm));
+            OpId::Collective(_) => {
+                let Root { dvm, operations, collectives, .. } = self;
+                let meeting = Meeting { op, to: among };
+                collective::gathered(cx, dvm, operations, collectives, meeting, &missing, part);
             }
-            HostOp::Log(asked) => {
-                let status = log::log(cx, &mut self.dvm, &mut self.readers, asked);
-                answer.done(cx, status);
-            }
-            HostOp::IofPull(asked) => iof::pull(cx, &self.dvm, &mut self.readers, answer, asked),
-            HostOp::PushStdin(asked) => self.inputs.push(cx, &self.dvm, answer, asked),
-            HostOp::IofStop(PullEnded { from: _, handle, directives: _, died }) => {
-                iof::stop(cx, &mut self.readers, answer, (*handle, *died));
-            }
-            HostOp::Asked(asked) => self.on_request(cx, answer, asked),
-            _ => answer.done(cx, Status::ERR_NOT_SUPPORTED),
-        }
-    }
-
-    /// A client's request that its server passed on unchanged.
-    fn on_request(&mut self, cx: &mut Cx<'_>, answer: Answer, asked: &Asked<HostRequest>) {
-        let from = &asked.from;
-        match &asked.request {
-            HostRequest::JobControl(JobControl { targets, directives }) => {
-                self.job_control(cx, answer, from, targets, directives);
-            }
-            HostRequest::SessionControl(request) => {
-                let then = session::control(cx, &self.dvm, answer, from, request);
-                self.carry_out(cx, then);
-            }
-            _ => answer.done(cx, Status::ERR_NOT_SUPPORTED),
         }
     }
 
@@ -421,66 +378,6 @@ impl Root {
             Timer::Boot => self.on_boot_over(cx),
             Timer::Readers(nspace) => self.readers.on_due(cx, &self.dvm, &mut self.timers, &nspace),
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
-        }
-    }
-
-    /// The deadline of an operation has passed.
-    fn on_operation_due(&mut self, cx: &mut Cx<'_>, number: u64) {
-        if let Some(Spawning { nspace }) = self.operations.get(number) {
-            let nspace = nspace.clone();
-            return self.on_start_limit(cx, &nspace);
-        }
-        let then = self.operations.finish(cx, number, Status::ERR_TIMEOUT);
-        self.carry_out(cx, then);
-    }
-
-    /// Dismisses the matching requesters of the chosen operations. Returns whether one matched.
-    fn dismiss(
-        &mut self,
-        cx: &mut Cx<'_>,
-        chosen: impl Fn(&dyn Kind) -> bool,
-        is_gone: impl Fn(&Asker) -> bool,
-        status: Status,
-    ) -> bool {
-        let (found, then) = self.operations.dismiss(cx, chosen, is_gone, status);
-        self.carry_out(cx, then);
-        found
-    }
-
-    /// The only place where one verb acts on the tables of another because of what has been decided.
-    fn carry_out(&mut self, cx: &mut Cx<'_>, all: Vec<Consequence>) {
-        for consequence in all {
-            match consequence {
-                Consequence::Tell { asker, status, results } => {
-                    self.answered.tell(cx, asker, (status, results))
-                }
-                Consequence::Answer { askers, queries, found } => {
-                    let waiting = (&self.operations, &self.answered);
-                    query::answer(cx, &self.dvm, waiting, askers, &queries, &found);
-                }
-                Consequence::NextStep(number) => self.renew(cx, number),
-                Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
-                Consequence::Ended { members, by, signal } => {
-                    rest::look(&mut self.operations, &self.dvm.jobs, cx, (members, by, signal));
-                }
-                Consequence::GoesOn { members, by, signal } => {
-                    if let Some(text) = rest::text(&self.dvm.jobs, &members, &by, signal) {
-                        self.dvm.tell_user_of(cx, &phalanx_wire::ProcId::all(&members.nspace), &text);
-                    }
-                }
-                Consequence::Cleanup { members, request } => self.cleanups.enter(members, request),
-                Consequence::Checkpointed { members, name } => self.checkpointed(cx, &members, &name),
-                Consequence::Control { asker, members, request } => {
-                    self.control(cx, asker, &members, request)
-                }
-                Consequence::Shutdown { by } => self.on_shutdown(cx, Some(&by)),
-                Consequence::RestartOver(members) => self.restarts_no_more(&members),
-                Consequence::Restarted { members: Members { nspace, ranks }, pids } => {
-                    self.tell_restarted(cx, &nspace, &ranks, pids);
-                }
-                Consequence::Recover(end) => self.recover_or_end(cx, &end),
-                Consequence::Saw { nspace, stuck } => drop(self.dvm.append(cx, &nspace, What::Stuck(stuck))),
-            }
         }
     }
 

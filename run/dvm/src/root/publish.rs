@@ -15,10 +15,12 @@ use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::msg::procs;
-use crate::root::Root;
 use crate::root::answer::{Answer, Asker};
+use crate::root::consequence::Consequence;
+use crate::root::dvm::Dvm;
 use crate::root::jobs::Jobs;
 use crate::root::kind::{Explained, Kind};
+use crate::root::operations::Operations;
 use crate::root::turn::Cx;
 
 pub(crate) const PUBLISH_ATTRIBUTES: &[&str] =
@@ -106,63 +108,88 @@ impl Kind for Lookup {
     }
 }
 
-impl Root {
-    pub(super) fn publish(&mut self, cx: &mut Cx<'_>, request: &PublishRequest) -> Status {
-        let Some(node) = self.dvm.node_of(&request.from) else { return Status::ERR_NOT_FOUND };
-        if let Err(status) = self.store.publish(node, self.dvm.config.limits.published, request) {
-            return status;
-        }
-        let waiting = request.data().flat_map(|item| self.operations.called::<Lookup>(item.key.as_str()));
-        let served: BTreeSet<u64> = waiting.collect();
-        served.into_iter().for_each(|number| self.serve_lookup(cx, number));
-        Status::SUCCESS
+pub(super) fn publish(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    store: &mut Store,
+    operations: &mut Operations,
+    request: &PublishRequest,
+) -> Status {
+    let Some(node) = dvm.node_of(&request.from) else { return Status::ERR_NOT_FOUND };
+    if let Err(status) = store.publish(node, dvm.config.limits.published, request) {
+        return status;
     }
+    let waiting = request.data().flat_map(|item| operations.called::<Lookup>(item.key.as_str()));
+    let served: BTreeSet<u64> = waiting.collect();
+    served.into_iter().for_each(|number| serve_lookup(cx, dvm, store, operations, number));
+    Status::SUCCESS
+}
 
-    pub(super) fn lookup(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &PublishedRequest) {
-        let from = &request.from;
-        let Some(node) = self.dvm.node_of(from) else { return answer.done(cx, Status::ERR_NOT_FOUND) };
-        let lookup = Lookup::new(request);
-        if let Some(result) = self.store.look_up(&lookup, node) {
-            return answer.give(cx, HostReply::Lookup(result));
-        }
-        let seconds = request.info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
-        let until = seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds)));
-        self.operations.begin(cx, Some(Asker::new(from, answer)), until, lookup);
+pub(super) fn lookup(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    store: &mut Store,
+    operations: &mut Operations,
+    answer: Answer,
+    request: &PublishedRequest,
+) {
+    let from = &request.from;
+    let Some(node) = dvm.node_of(from) else { return answer.done(cx, Status::ERR_NOT_FOUND) };
+    let lookup = Lookup::new(request);
+    if let Some(result) = store.look_up(&lookup, node) {
+        return answer.give(cx, HostReply::Lookup(result));
     }
+    let seconds = request.info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+    let until = seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds)));
+    operations.begin(cx, Some(Asker::new(from, answer)), until, lookup);
+}
 
-    /// A key that this lookup waits for was published.
-    fn serve_lookup(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let Some(lookup) = self.operations.get::<Lookup>(number) else { return };
-        let result = match self.dvm.node_of(&lookup.from) {
-            Some(node) => self.store.look_up(lookup, node),
-            None => Some(Err(Status::ERR_NOT_FOUND)),
-        };
-        if let Some(result) = result
-            && let Some(lookup) = self.operations.take::<Lookup>(number)
-        {
-            let reply = HostReply::Lookup(result);
-            lookup.askers.into_iter().for_each(|asker| asker.answer.give(cx, reply.clone()));
-        }
+/// A key that this lookup waits for was published.
+fn serve_lookup(cx: &mut Cx<'_>, dvm: &Dvm, store: &mut Store, operations: &mut Operations, number: u64) {
+    let Some(lookup) = operations.get::<Lookup>(number) else { return };
+    let result = match dvm.node_of(&lookup.from) {
+        Some(node) => store.look_up(lookup, node),
+        None => Some(Err(Status::ERR_NOT_FOUND)),
+    };
+    if let Some(result) = result
+        && let Some(lookup) = operations.take::<Lookup>(number)
+    {
+        let reply = HostReply::Lookup(result);
+        lookup.askers.into_iter().for_each(|asker| asker.answer.give(cx, reply.clone()));
     }
+}
 
-    /// The requesters are gone: ends their lookups, so that their servers do not wait.
-    fn end_lookups(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&ProcId) -> bool) {
-        let is_lookup = |kind: &dyn Kind| (kind as &dyn Any).is::<Lookup>();
-        self.dismiss(cx, is_lookup, |asker| gone(&asker.by), Status::ERR_NOT_FOUND);
-    }
+/// The requesters are gone: ends their lookups, so that their servers do not wait.
+fn end_lookups(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    gone: impl Fn(&ProcId) -> bool,
+) -> Vec<Consequence> {
+    let is_lookup = |kind: &dyn Kind| (kind as &dyn Any).is::<Lookup>();
+    operations.dismiss(cx, is_lookup, |asker| gone(&asker.by), Status::ERR_NOT_FOUND).1
+}
 
-    /// The job is over: removes publications that do not outlive it, and ends its lookups.
-    pub(super) fn withdraw_published(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let outlives = [Persistence::INDEF, Persistence::SESSION, Persistence::FIRST_READ];
-        self.store.remove(|entry| entry.from.nspace == *nspace && !outlives.contains(&entry.persistence));
-        self.end_lookups(cx, |from| from.nspace == *nspace);
-    }
+/// The job is over: removes publications that do not outlive it, and ends its lookups.
+pub(super) fn withdraw_all_of(
+    cx: &mut Cx<'_>,
+    store: &mut Store,
+    operations: &mut Operations,
+    nspace: &Nspace,
+) -> Vec<Consequence> {
+    let outlives = [Persistence::INDEF, Persistence::SESSION, Persistence::FIRST_READ];
+    store.remove(|entry| entry.from.nspace == *nspace && !outlives.contains(&entry.persistence));
+    end_lookups(cx, operations, |from| from.nspace == *nspace)
+}
 
-    /// A process has ended.
-    pub(super) fn withdraw_published_by(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        self.store.remove(|entry| entry.from == *proc && entry.persistence == Persistence::PROC);
-        self.end_lookups(cx, |from| from == proc);
-    }
+/// A process has ended.
+pub(super) fn withdraw_those_of(
+    cx: &mut Cx<'_>,
+    store: &mut Store,
+    operations: &mut Operations,
+    proc: &ProcId,
+) -> Vec<Consequence> {
+    store.remove(|entry| entry.from == *proc && entry.persistence == Persistence::PROC);
+    end_lookups(cx, operations, |from| from == proc)
 }
 
 impl Store {

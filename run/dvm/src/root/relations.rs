@@ -19,6 +19,7 @@ pub(super) struct Relations {
     connected: BTreeMap<Arc<[Members]>, u32>,
     /// The groups of each name, with their members. Groups of the same name have no process in common.
     groups: BTreeMap<String, Vec<Arc<[Members]>>>,
+    last_context: u64,
 }
 
 impl Relations {
@@ -55,6 +56,12 @@ impl Relations {
                 self.groups.remove(group);
             }
         }
+    }
+
+    /// A context id for a group.
+    pub(super) fn next_context(&mut self) -> u64 {
+        self.last_context += 1;
+        self.last_context
     }
 
     pub(super) fn group_names(&self) -> impl Iterator<Item = &str> {

@@ -18,14 +18,18 @@ use crate::job::JobVerdict;
 use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Results, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Asker;
+use crate::root::checkpoint;
 use crate::root::consequence::Consequence;
+use crate::root::debug;
+use crate::root::dvm::Dvm;
 use crate::root::jobs::Jobs;
+use crate::root::journal;
 use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind, MOST_OPEN};
 use crate::root::lifecycle;
+use crate::root::operations::Operations;
 use crate::root::targets::{Targets, named};
 use crate::root::turn::Cx;
-use crate::root::{Root, journal};
 
 /// Ranks that are being started again.
 #[derive(Debug)]
@@ -129,189 +133,200 @@ impl Kind for Restarting {
     }
 }
 
-impl Root {
-    /// Starts ranks again. `from`: the checkpoint to pass to them. `asker`: none if they have failed.
-    pub(super) fn restart(
-        &mut self,
-        cx: &mut Cx<'_>,
-        asker: Option<Asker>,
-        members: &[Members],
-        from: Option<Text>,
-    ) {
-        let mut targets = Targets::of(members);
-        for target in targets.iter_mut() {
-            let open = target.open.clone();
-            match self.dvm.jobs.get_mut(&target.nspace) {
-                Some(job) if !job.journal.has_exited() && job.journal.verdict().is_none() => {
-                    let busy = job.restarting.and(&open);
-                    target.set(&busy, Status::ERR_EXISTS);
-                    job.restarting.add(&target.open);
-                }
-                _ => target.set(&open, Status::ERR_NOT_FOUND),
+/// Starts ranks again. `from`: the checkpoint to pass to them. `asker`: none if they have failed.
+pub(super) fn restart(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    asker: Option<Asker>,
+    members: &[Members],
+    from: Option<Text>,
+) -> Vec<Consequence> {
+    let mut targets = Targets::of(members);
+    for target in targets.iter_mut() {
+        let open = target.open.clone();
+        match dvm.jobs.get_mut(&target.nspace) {
+            Some(job) if !job.journal.has_exited() && job.journal.verdict().is_none() => {
+                let busy = job.restarting.and(&open);
+                target.set(&busy, Status::ERR_EXISTS);
+                job.restarting.add(&target.open);
             }
-        }
-        let members = targets.open();
-        if members.is_empty() {
-            let status = targets.failure().unwrap_or(Status::ERR_NOT_FOUND);
-            let told = (status, targets.told(status));
-            return asker.into_iter().for_each(|asker| self.answered.tell(cx, asker, told.clone()));
-        }
-        let restarting = Restarting {
-            targets,
-            members: members.clone(),
-            from,
-            by: asker.as_ref().map(|asker| asker.by.clone()),
-            are_cleared: false,
-            pids: Vec::new(),
-            failed: Vec::new(),
-        };
-        self.tell_restart_begins(cx, &members, asker.is_some());
-        let until = cx.now.after(LIMIT);
-        let Some(number) = self.operations.begin(cx, asker, Some(until), restarting) else {
-            return members.iter().for_each(|m| self.restarts_no_more(m));
-        };
-        for targets in members {
-            let daemons = self.daemons_of_targets(&targets);
-            self.operations.give_task(cx, number, daemons, Task::Clear { targets });
+            _ => target.set(&open, Status::ERR_NOT_FOUND),
         }
     }
-
-    /// Releases everything that waits for the old processes, and forgets state that does not apply to the new ones. For ranks
-    /// that have failed, the first was done when they failed.
-    fn tell_restart_begins(&mut self, cx: &mut Cx<'_>, members: &[Members], is_asked: bool) {
-        for Members { nspace, ranks } in members {
-            let Some(job) = self.dvm.jobs.get_mut(nspace) else { continue };
-            job.abilities.forget(ranks);
-            job.pauses.forget(ranks);
-            if is_asked {
-                job.tell_dead(cx, ranks);
-                self.checkpoint_without(cx, nspace, ranks);
-            }
-            self.stop_again(nspace, ranks);
-        }
+    let members = targets.open();
+    if members.is_empty() {
+        let status = targets.failure().unwrap_or(Status::ERR_NOT_FOUND);
+        let results = targets.told(status);
+        let tell = asker.map(|asker| Consequence::Tell { asker, status, results });
+        return tell.into_iter().collect();
     }
-
-    /// The old processes have ended everywhere: has the new ones started.
-    pub(super) fn renew(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let Some(one) = self.operations.get_mut::<Restarting>(number) else { return };
-        let members = one.targets.open();
-        let before = std::mem::replace(&mut one.members, members.clone());
-        let (from, by) = (one.from.clone(), one.by.clone());
-        before.iter().for_each(|m| self.restarts_no_more(m));
-        for Members { nspace, ranks } in &members {
-            let Some(job) = self.dvm.jobs.get_mut(nspace) else { continue };
-            job.restarting.add(ranks);
-            for rank in ranks.iter() {
-                job.dead.remove(rank);
-                job.killed.remove(rank);
-                *job.restarts.entry(rank).or_default() += 1;
-            }
-            cx.cast(
-                self.dvm.nodes.all(),
-                Down::Renewed { nspace: nspace.clone(), ranks: ranks.clone(), from: from.clone() },
-            );
-            self.dvm.append(
-                cx,
-                nspace,
-                What::Restarting { ranks: ranks.clone(), by: by.clone(), from: from.clone() },
-            );
-        }
-        for targets in members {
-            let Members { nspace, ranks } = targets.clone();
-            let daemons = self.daemons_of_targets(&targets);
-            self.operations.give_task(cx, number, daemons, Task::Renew { targets });
-            self.watch_again(cx, &nspace, &ranks);
-        }
+    let restarting = Restarting {
+        targets,
+        members: members.clone(),
+        from,
+        by: asker.as_ref().map(|asker| asker.by.clone()),
+        are_cleared: false,
+        pids: Vec::new(),
+        failed: Vec::new(),
+    };
+    let then = tell_restart_begins(cx, dvm, operations, &members, asker.is_some());
+    let until = cx.now.after(LIMIT);
+    let Some(number) = operations.begin(cx, asker, Some(until), restarting) else {
+        members.iter().for_each(|members| restarts_no_more(dvm, members));
+        return then;
+    };
+    for targets in members {
+        let daemons = dvm.daemons_of(&targets);
+        operations.give_task(cx, number, daemons, Task::Clear { targets });
     }
+    then
+}
 
-    pub(super) fn restarts_no_more(&mut self, members: &Members) {
-        if let Some(job) = self.dvm.jobs.get_mut(&members.nspace) {
-            members.ranks.iter().for_each(|rank| job.restarting.remove(rank));
+/// Releases everything that waits for the old processes, and forgets state that does not apply to the new ones. For ranks
+/// that have failed, the first was done when they failed.
+fn tell_restart_begins(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    members: &[Members],
+    is_asked: bool,
+) -> Vec<Consequence> {
+    let mut then = Vec::new();
+    for Members { nspace, ranks } in members {
+        let Some(job) = dvm.jobs.get_mut(nspace) else { continue };
+        job.abilities.forget(ranks);
+        job.pauses.forget(ranks);
+        if is_asked {
+            job.tell_dead(cx, ranks);
+            then.extend(checkpoint::checkpoint_without(cx, operations, nspace, ranks));
         }
+        debug::stop_again(dvm, operations, nspace, ranks);
     }
+    then
+}
 
-    pub(super) fn tell_restarted(
-        &mut self,
-        cx: &mut Cx<'_>,
-        nspace: &Nspace,
-        ranks: &Ranges,
-        mut pids: Vec<(u32, u32)>,
-    ) {
-        if !self.dvm.jobs.contains_key(nspace) {
-            return;
+/// The old processes have ended everywhere: has the new ones started.
+pub(super) fn renew(cx: &mut Cx<'_>, dvm: &mut Dvm, operations: &mut Operations, number: u64) {
+    let Some(one) = operations.get_mut::<Restarting>(number) else { return };
+    let members = one.targets.open();
+    let before = std::mem::replace(&mut one.members, members.clone());
+    let (from, by) = (one.from.clone(), one.by.clone());
+    before.iter().for_each(|m| restarts_no_more(dvm, m));
+    for Members { nspace, ranks } in &members {
+        let Some(job) = dvm.jobs.get_mut(nspace) else { continue };
+        job.restarting.add(ranks);
+        for rank in ranks.iter() {
+            job.dead.remove(rank);
+            job.killed.remove(rank);
+            *job.restarts.entry(rank).or_default() += 1;
         }
-        let concerned = self.dvm.concerned(nspace);
-        pids.sort_unstable();
-        let what = What::Restarted { ranks: ranks.clone(), pids, concerned: concerned.clone() };
-        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
-        lifecycle::tell_restart(
-            cx,
-            &self.dvm,
-            (nspace, ranks),
-            lifecycle::stamp(&self.dvm, number, cx.now),
-            &concerned,
+        cx.cast(
+            dvm.nodes.all(),
+            Down::Renewed { nspace: nspace.clone(), ranks: ranks.clone(), from: from.clone() },
         );
+        dvm.append(cx, nspace, What::Restarting { ranks: ranks.clone(), by: by.clone(), from: from.clone() });
     }
+    for targets in members {
+        let Members { nspace, ranks } = targets.clone();
+        let daemons = dvm.daemons_of(&targets);
+        operations.give_task(cx, number, daemons, Task::Renew { targets });
+        debug::watch_again(cx, dvm, operations, &nspace, &ranks);
+    }
+}
 
-    /// The job is gone for good: its restarts fail.
-    pub(super) fn restart_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let mut touched = Vec::new();
-        let all = self.operations.of_mut::<Restarting>();
-        for (number, one) in all.filter(|(_, one)| one.targets.concern(nspace)) {
-            one.targets.set(nspace, &Ranges::first(u32::MAX), Status::ERR_PROC_ABORTED);
-            touched.push(number);
-        }
-        let of_job = |task: &Task| match task {
-            Task::Clear { targets } | Task::Renew { targets } => targets.nspace == *nspace,
-            _ => false,
-        };
-        for number in touched {
-            let then = self.operations.drop_tasks(cx, number, of_job);
-            self.carry_out(cx, then);
-        }
+pub(super) fn restarts_no_more(dvm: &mut Dvm, members: &Members) {
+    if let Some(job) = dvm.jobs.get_mut(&members.nspace) {
+        members.ranks.iter().for_each(|rank| job.restarting.remove(rank));
     }
+}
 
-    /// A rank has failed in a job that restarts failed ranks.
-    pub(super) fn recover_or_end(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
-        let renewed = self.operations.of_mut::<Restarting>().find(|(_, one)| one.has_renewed(&end.proc));
-        if let Some((_, one)) = renewed {
-            return one.failed.push(end.clone());
-        }
-        if !self.recover(cx, end) {
-            let verdict =
-                self.dvm.jobs.get(&end.proc.nspace).map(|job| journal::failure_of(&job.journal, end));
-            verdict.into_iter().for_each(|verdict| self.end_job(cx, &end.proc.nspace, verdict));
-        }
+pub(super) fn tell_restarted(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    nspace: &Nspace,
+    ranks: &Ranges,
+    mut pids: Vec<(u32, u32)>,
+) {
+    if !dvm.jobs.contains_key(nspace) {
+        return;
     }
+    let concerned = dvm.concerned(nspace);
+    pids.sort_unstable();
+    let what = What::Restarted { ranks: ranks.clone(), pids, concerned: concerned.clone() };
+    let number = dvm.append(cx, nspace, what).unwrap_or_default();
+    lifecycle::tell_restart(cx, dvm, (nspace, ranks), lifecycle::stamp(dvm, number, cx.now), &concerned);
+}
 
-    /// Starts a failed rank again, if its job allows it; returns whether it does. Otherwise the job ends, and its report states
-    /// why.
-    fn recover(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) -> bool {
-        let ProcId { nspace, rank: Rank(rank) } = &end.proc;
-        let Some(job) = self.dvm.jobs.get(nspace) else { return false };
-        let FailurePolicy::Restart { most } = job.desc.on_failure else { return false };
-        let before = job.restarts.get(rank).copied().unwrap_or(0);
-        if job.journal.verdict().is_some() {
-            return false;
-        }
-        if before >= most {
-            let times = if before == 1 { "once".to_owned() } else { format!("{before} times") };
-            if before > 0 {
-                let text = format!("rank {rank} has been started again {times}, and is given up");
-                self.dvm.tell_user_of(cx, &ProcId::all(nspace), &text);
-            }
-            return false;
-        }
-        let ranks = Ranges::single(*rank);
-        let from = job.abilities.last_of(&ranks).cloned();
-        let how = end.how();
-        let with = from.as_ref().map(|name| format!(" with checkpoint {}", name.to_string_lossy()));
-        let with = with.unwrap_or_default();
-        let text = format!("rank {rank} {how}; it is started again{with} ({} of {most})", before + 1);
-        self.dvm.tell_user_of(cx, &ProcId::all(nspace), &text);
-        self.restart(cx, None, &[Members { nspace: nspace.clone(), ranks }], from);
-        true
+/// The job is gone for good: its restarts fail.
+pub(super) fn restart_without(
+    cx: &mut Cx<'_>,
+    operations: &mut Operations,
+    nspace: &Nspace,
+) -> Vec<Consequence> {
+    let mut touched = Vec::new();
+    let all = operations.of_mut::<Restarting>();
+    for (number, one) in all.filter(|(_, one)| one.targets.concern(nspace)) {
+        one.targets.set(nspace, &Ranges::first(u32::MAX), Status::ERR_PROC_ABORTED);
+        touched.push(number);
     }
+    let of_job = |task: &Task| match task {
+        Task::Clear { targets } | Task::Renew { targets } => targets.nspace == *nspace,
+        _ => false,
+    };
+    touched.into_iter().flat_map(|number| operations.drop_tasks(cx, number, of_job)).collect()
+}
+
+/// A rank has failed in a job that restarts failed ranks.
+pub(super) fn recover_or_end(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    end: &ProcEnd,
+) -> Vec<Consequence> {
+    let renewed = operations.of_mut::<Restarting>().find(|(_, one)| one.has_renewed(&end.proc));
+    if let Some((_, one)) = renewed {
+        one.failed.push(end.clone());
+        return Vec::new();
+    }
+    if let Some(then) = recover(cx, dvm, operations, end) {
+        return then;
+    }
+    let verdict = dvm.jobs.get(&end.proc.nspace).map(|job| journal::failure_of(&job.journal, end));
+    let end = |verdict| Consequence::End { nspace: end.proc.nspace.clone(), verdict };
+    verdict.into_iter().map(end).collect()
+}
+
+/// Starts a failed rank again, if its job allows it. `None`: it does not; the job ends, and its report states why.
+fn recover(
+    cx: &mut Cx<'_>,
+    dvm: &mut Dvm,
+    operations: &mut Operations,
+    end: &ProcEnd,
+) -> Option<Vec<Consequence>> {
+    let ProcId { nspace, rank: Rank(rank) } = &end.proc;
+    let job = dvm.jobs.get(nspace)?;
+    let FailurePolicy::Restart { most } = job.desc.on_failure else { return None };
+    let before = job.restarts.get(rank).copied().unwrap_or(0);
+    if job.journal.verdict().is_some() {
+        return None;
+    }
+    if before >= most {
+        let times = if before == 1 { "once".to_owned() } else { format!("{before} times") };
+        if before > 0 {
+            let text = format!("rank {rank} has been started again {times}, and is given up");
+            dvm.tell_user_of(cx, &ProcId::all(nspace), &text);
+        }
+        return None;
+    }
+    let ranks = Ranges::single(*rank);
+    let from = job.abilities.last_of(&ranks).cloned();
+    let how = end.how();
+    let with = from.as_ref().map(|name| format!(" with checkpoint {}", name.to_string_lossy()));
+    let with = with.unwrap_or_default();
+    let text = format!("rank {rank} {how}; it is started again{with} ({} of {most})", before + 1);
+    dvm.tell_user_of(cx, &ProcId::all(nspace), &text);
+    Some(restart(cx, dvm, operations, None, &[Members { nspace: nspace.clone(), ranks }], from))
 }
 
 /// Whether the job goes on although the restart of a rank had this result.

@@ -1,22 +1,23 @@
 //! A process requests a new job: the same path as for the user's jobs, with the process as the parent.
 
-use phalanx_core::output::Style;
+use std::collections::BTreeSet;
+
+use phalanx_core::HostReply;
 use phalanx_core::support::{self, Honoured};
-use phalanx_core::{HostReply, Time};
-use phalanx_spec::{IofChannel, Rank, Status, attribute, functions, keys};
+use phalanx_spec::{Rank, Status, attribute, functions, keys};
 use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Text, Value};
 
-use crate::job::{JobRequest, JobVerdict};
-use crate::root::answer::{Answer, Asker};
+use crate::job::JobRequest;
+use crate::root::answer::Asker;
+use crate::root::debug;
 use crate::root::dvm::Dvm;
-use crate::root::iof::{self, OUTPUTS};
 use crate::root::jobs::{Jobs, RootJob};
 use crate::root::kind::{Explained, Kind, MOST_OPEN};
+use crate::root::operations::Operations;
 use crate::root::operations::Taken;
 use crate::root::premises::Premises;
 use crate::root::query::names;
 use crate::root::turn::{Cx, ENOUGH};
-use crate::root::{Root, debug};
 use crate::spawn::is_of_app;
 
 /// Facts that servers and libraries add about the spawner and the programs. They request nothing.
@@ -36,9 +37,12 @@ const FACTS: &[&str] = &[
 
 /// Why a spawn cannot even begin.
 pub(super) struct Unfit {
-    status: Status,
+    pub(super) status: Status,
     pub(super) why: String,
 }
+
+/// Directives that the user was warned about because nothing honours them.
+pub(super) type Unsupported = BTreeSet<(Nspace, String)>;
 
 /// A spawn of processes that do not run yet.
 #[derive(Debug)]
@@ -48,7 +52,7 @@ pub(super) struct Spawning {
 
 /// A spawn that waits for the daemons to come up.
 #[derive(Debug)]
-pub(super) struct Postponed(Box<JobRequest>);
+pub(super) struct Postponed(pub(super) Box<JobRequest>);
 
 impl Kind for Spawning {
     fn name(&self) -> &'static str {
@@ -96,170 +100,69 @@ impl Kind for Postponed {
     }
 }
 
-impl Root {
-    pub(super) fn spawn(
-        &mut self,
-        cx: &mut Cx<'_>,
-        answer: Answer,
-        from: &ProcId,
-        job: &[Info],
-        apps: &[App],
-    ) {
-        let job = match to_request(&self.dvm, from, job, apps) {
-            Ok(job) => job,
-            Err(Unfit { status, why }) => {
-                // A tool gets each message; the user of a job that spawns again and again gets it once.
-                if self.dvm.is_tool(from) || self.is_first_unsupported(from, &why) {
-                    self.tell_parent(cx, from, &why);
-                }
-                return answer.done(cx, status);
-            }
-        };
-        if let Err(bad) = Style::default().overlaid(&job.info) {
-            self.tell_parent(cx, from, &bad.to_string());
-            return answer.done(cx, Status::ERR_BAD_PARAM);
-        }
-        self.tell_ignored(cx, from, &job.info);
-        let until = job.start_timeout.map(|limit| cx.now.after(limit));
-        let asker = Asker::new(from, answer);
-        if self.dvm.nodes.are_up() {
-            return self.launch_spawned(cx, asker, cx.now, until, &job);
-        }
-        if let Some(error) = self.dvm.nodes.failure() {
-            return self.refuse_spawn(cx, asker, &error);
-        }
-        self.operations.begin(cx, Some(asker), until, Postponed(Box::new(job)));
-    }
+/// Takes out the spawns that wait for the daemons to come up, the oldest first.
+#[must_use = "somebody waits for the answers"]
+pub(super) fn take_postponed(operations: &mut Operations) -> Vec<Taken<Postponed>> {
+    let numbers: Vec<u64> = operations.of::<Postponed>().map(|(number, _)| number).collect();
+    numbers.into_iter().filter_map(|number| operations.take(number)).collect()
+}
 
-    /// Takes out the spawns that wait for the daemons to come up, the oldest first.
-    #[must_use = "somebody waits for the answers"]
-    fn take_postponed(&mut self) -> Vec<Taken<Postponed>> {
-        let numbers: Vec<u64> = self.operations.of::<Postponed>().map(|(number, _)| number).collect();
-        numbers.into_iter().filter_map(|number| self.operations.take(number)).collect()
+/// The job has ended; a spawn not answered by then has failed.
+pub(super) fn end_of_job(cx: &mut Cx<'_>, operations: &mut Operations, job: &mut RootJob) {
+    let status = match job.journal.start_status() {
+        Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
+        status => status,
+    };
+    if let Some(spawn) = job.spawn.take() {
+        end(cx, operations, spawn, &Err(status));
     }
+}
 
-    /// The daemons are up: launches the spawns that have waited for them, in the order of the requests.
-    pub(super) fn launch_postponed(&mut self, cx: &mut Cx<'_>) {
-        for Taken { kind: Postponed(job), askers, since, until } in self.take_postponed() {
-            for asker in askers {
-                self.launch_spawned(cx, asker, since, until, &job);
-            }
+pub(super) fn end(cx: &mut Cx<'_>, operations: &mut Operations, spawn: u64, result: &Result<Nspace, Status>) {
+    let spawning = operations.take::<Spawning>(spawn);
+    let askers = spawning.map(|spawning| spawning.askers).unwrap_or_default();
+    askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Spawned(result.clone())));
+}
+
+/// Reports directives that are optional and not honoured.
+pub(super) fn tell_ignored(
+    cx: &mut Cx<'_>,
+    dvm: &Dvm,
+    unsupported: &mut Unsupported,
+    parent: &ProcId,
+    job: &[Info],
+) {
+    let Some(ignored) = job.find(names::IGNORED).and_then(Value::as_str) else { return };
+    for key in ignored.split(',') {
+        let name = attribute(key).map_or("an attribute", |attribute| attribute.name);
+        let note = format!("{name} ({key}) is not supported, and was ignored");
+        if dvm.is_tool(parent) || is_first_unsupported(unsupported, parent, &note) {
+            tell_parent(cx, dvm, parent, &note);
         }
     }
+}
 
-    /// The daemons will never be up.
-    pub(super) fn refuse_postponed(&mut self, cx: &mut Cx<'_>, error: &str) {
-        for postponed in self.take_postponed() {
-            postponed.askers.into_iter().for_each(|asker| self.refuse_spawn(cx, asker, error));
-        }
+/// Whether this is the first such message for the job.
+pub(super) fn is_first_unsupported(unsupported: &mut Unsupported, parent: &ProcId, note: &str) -> bool {
+    if unsupported.len() >= MOST_UNSUPPORTED {
+        unsupported.clear();
     }
+    unsupported.insert((parent.nspace.clone(), note.to_owned()))
+}
 
-    fn refuse_spawn(&mut self, cx: &mut Cx<'_>, asker: Asker, error: &str) {
-        self.tell_failed(cx, &asker.by, error);
-        asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE)));
-    }
+/// Reports a failed spawn. Only the calling rank gets an answer; others may take part in the same MPI_Comm_spawn, and not every MPI library
+/// notifies them.
+pub(super) fn tell_failed(cx: &mut Cx<'_>, dvm: &Dvm, parent: &ProcId, error: &str) {
+    let has_others = dvm.desc(&parent.nspace).is_some_and(|desc| desc.size > 1);
+    let hint = if has_others { FAILED_FOR_ONE } else { "" };
+    tell_parent(cx, dvm, parent, &format!("{error}{hint}"));
+}
 
-    /// `submitted`: when the spawn was requested.
-    fn launch_spawned(
-        &mut self,
-        cx: &mut Cx<'_>,
-        asker: Asker,
-        submitted: Time,
-        until: Option<Time>,
-        job: &JobRequest,
-    ) {
-        match self.launch(cx, None, submitted, job) {
-            Ok(child) => {
-                let spawning = Spawning { nspace: child.clone() };
-                let spawn = self.operations.begin(cx, Some(asker), until, spawning);
-                if let Some(job) = self.dvm.jobs.get_mut(&child) {
-                    job.spawn = spawn;
-                }
-                let run_by = self.dvm.jobs.get_mut(&child).and_then(|job| job.descent.run_by.clone());
-                let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
-                if let Some(by) = run_by.filter(|_| !(files && only)) {
-                    // The user's side writes the files, wherever else the output goes.
-                    let channels = IofChannel(by.channels.0 & OUTPUTS.0);
-                    iof::pull_for_parent(&mut self.readers, by.node, &by.tool, &child, channels, files);
-                }
-            }
-            Err(error) => {
-                self.tell_failed(cx, &asker.by, &error);
-                asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
-            }
-        }
-    }
-
-    /// Each process of the job runs, or never will: answers the spawner, once.
-    pub(super) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
-        let status = job.journal.start_status();
-        if let Some(spawn) = job.spawn.take() {
-            let why = match job.journal.verdict() {
-                Some(JobVerdict::NotStarted { error }) if !status.is_success() => Some(error.clone()),
-                // It may have failed already, but it did run.
-                _ => None,
-            };
-            if let Some((parent, error)) = job.desc.parent.clone().zip(why) {
-                self.tell_failed(cx, &parent, &error);
-            }
-            let result = if status.is_success() { Ok(nspace.clone()) } else { Err(status) };
-            self.end_spawn(cx, spawn, &result);
-        }
-        iof::begin_for_parent(cx, &mut self.readers, nspace);
-    }
-
-    /// The job has ended; a spawn not answered by then has failed.
-    pub(super) fn answer_spawn_of(&mut self, cx: &mut Cx<'_>, job: &mut RootJob) {
-        let status = match job.journal.start_status() {
-            Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
-            status => status,
-        };
-        if let Some(spawn) = job.spawn.take() {
-            self.end_spawn(cx, spawn, &Err(status));
-        }
-    }
-
-    fn end_spawn(&mut self, cx: &mut Cx<'_>, spawn: u64, result: &Result<Nspace, Status>) {
-        let spawning = self.operations.take::<Spawning>(spawn);
-        let askers = spawning.map(|spawning| spawning.askers).unwrap_or_default();
-        askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Spawned(result.clone())));
-    }
-
-    /// Reports directives that are optional and not honoured.
-    fn tell_ignored(&mut self, cx: &mut Cx<'_>, parent: &ProcId, job: &[Info]) {
-        let Some(ignored) = job.find(names::IGNORED).and_then(Value::as_str) else { return };
-        for key in ignored.split(',') {
-            let name = attribute(key).map_or("an attribute", |attribute| attribute.name);
-            let note = format!("{name} ({key}) is not supported, and was ignored");
-            if self.dvm.is_tool(parent) || self.is_first_unsupported(parent, &note) {
-                self.tell_parent(cx, parent, &note);
-            }
-        }
-    }
-
-    /// Whether this is the first such message for the job.
-    fn is_first_unsupported(&mut self, parent: &ProcId, note: &str) -> bool {
-        if self.unsupported.len() >= MOST_UNSUPPORTED {
-            self.unsupported.clear();
-        }
-        self.unsupported.insert((parent.nspace.clone(), note.to_owned()))
-    }
-
-    /// Reports a failed spawn. Only the calling rank gets an answer; others may take part in the same MPI_Comm_spawn, and not every MPI library
-    /// notifies them.
-    fn tell_failed(&mut self, cx: &mut Cx<'_>, parent: &ProcId, error: &str) {
-        let has_others = self.dvm.desc(&parent.nspace).is_some_and(|desc| desc.size > 1);
-        let hint = if has_others { FAILED_FOR_ONE } else { "" };
-        self.tell_parent(cx, parent, &format!("{error}{hint}"));
-    }
-
-    /// Reports details that a status cannot carry.
-    fn tell_parent(&mut self, cx: &mut Cx<'_>, parent: &ProcId, text: &str) {
-        match self.dvm.is_tool(parent) {
-            true => self.dvm.tell_user_of(cx, parent, text),
-            false => self.dvm.tell_user_of(cx, parent, &format!("spawning a job for {parent}: {text}")),
-        }
+/// Reports details that a status cannot carry.
+pub(super) fn tell_parent(cx: &mut Cx<'_>, dvm: &Dvm, parent: &ProcId, text: &str) {
+    match dvm.is_tool(parent) {
+        true => dvm.tell_user_of(cx, parent, text),
+        false => dvm.tell_user_of(cx, parent, &format!("spawning a job for {parent}: {text}")),
     }
 }
 

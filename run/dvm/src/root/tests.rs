@@ -1,5 +1,6 @@
 //! The root alone: tests give it inputs and check its outputs. No tree, no processes, no servers.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use phalanx_core::host::{Asked, EventsRequest};

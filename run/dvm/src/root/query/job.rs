@@ -1,61 +1,21 @@
 //! The answers about a job, about all jobs, and about nodes.
 
 use phalanx_core::Time;
-use phalanx_spec::{JobState, Rank, Status, keys};
+use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
-use super::{Inquiry, names, nspace};
+use super::inquiry::{Inquiry, nspace};
+use super::view::{View, view};
+use super::{names, procs, usage};
 use crate::hosts::Slots;
 use crate::job::JobVerdict;
-use crate::msg::{Found, JobDesc, Subject, exit_code};
+use crate::msg::{JobDesc, Subject, exit_code};
 use crate::ranges::Ranges;
 use crate::root::about::{about_tool, about_verdict};
 use crate::root::descent::Separation;
 use crate::root::dvm::Dvm;
-use crate::root::jobs::RootJob;
 use crate::root::journal::Journal;
 use crate::root::placing;
-
-/// A current or past job.
-#[derive(Clone, Copy)]
-pub(super) enum View<'a> {
-    Live(&'a RootJob, Option<&'a Found>),
-    Over(&'a Journal),
-}
-
-impl<'a> View<'a> {
-    pub(super) fn journal(&self) -> &'a Journal {
-        match self {
-            View::Live(job, _) => &job.journal,
-            View::Over(journal) => journal,
-        }
-    }
-
-    pub(super) fn desc(&self) -> &'a JobDesc {
-        self.journal().desc()
-    }
-
-    pub(super) fn verdict(&self) -> Option<&'a JobVerdict> {
-        self.journal().verdict()
-    }
-
-    fn status(&self) -> Status {
-        self.verdict().map_or(Status::SUCCESS, JobVerdict::status)
-    }
-
-    fn state(&self) -> (&'static str, JobState) {
-        match self {
-            View::Over(journal) if journal.exit_code() == Some(0) => ("ended", JobState::TERMINATED),
-            View::Over(_) => ("ended", JobState::TERMINATED_WITH_ERROR),
-            View::Live(job, _) if job.journal.verdict().is_some() => ("ending", JobState::UNTERMINATED),
-            View::Live(job, _) => match job.paused() {
-                Some(paused) => (paused, JobState::SUSPENDED),
-                None if job.journal.has_started() => ("running", JobState::RUNNING),
-                None => ("starting", JobState::LAUNCH_UNDERWAY),
-            },
-        }
-    }
-}
 
 /// Answers a key about one job, or about one of its processes.
 pub(super) fn answer_of_job(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
@@ -70,22 +30,20 @@ pub(super) fn answer_of_job(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifier
         _ => None,
     };
     if let Some(rank) = rank.filter(|rank| *rank != Rank::WILDCARD)
-        && let Some(value) = super::procs::answer_of_rank(dvm, view, rank, key)
+        && let Some(value) = procs::answer_of_rank(dvm, view, rank, key)
     {
         return Some(value);
     }
     let desc = view.desc();
     Some(match key {
-        keys::QUERY_PROC_TABLE => super::procs::proc_table(dvm, view, |_| true).into(),
+        keys::QUERY_PROC_TABLE => procs::proc_table(dvm, view, |_| true).into(),
         keys::QUERY_LOCAL_PROC_TABLE => {
-            let here = super::procs::named_node(dvm, asked, qualifiers)?;
-            super::procs::proc_table(dvm, view, |node| node == here).into()
+            let here = procs::named_node(dvm, asked, qualifiers)?;
+            procs::proc_table(dvm, view, |node| node == here).into()
         }
-        keys::QUERY_PROC_RESOURCE_USAGE => {
-            super::usage::proc_usage(dvm, asked, view, rank, qualifiers)?.into()
-        }
-        keys::QUERY_MEMORY_USAGE => super::procs::memory_usage(dvm, asked, view, rank, qualifiers)?.into(),
-        names::RANKS => super::procs::ranks(dvm, view).into(),
+        keys::QUERY_PROC_RESOURCE_USAGE => usage::proc_usage(dvm, asked, view, rank, qualifiers)?.into(),
+        keys::QUERY_MEMORY_USAGE => procs::memory_usage(dvm, asked, view, rank, qualifiers)?.into(),
+        names::RANKS => procs::ranks(dvm, view).into(),
         keys::QUERY_JOB_STATUS => view.status().into(),
         keys::JOB_TERM_STATUS => view.verdict().map(JobVerdict::status)?.into(),
         keys::EXIT_CODE => view.journal().exit_code()?.into(),
@@ -99,7 +57,7 @@ pub(super) fn answer_of_job(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifier
         keys::QUERY_RESOLVE_NODE | keys::NODE_LIST => node_names(dvm, &desc.nodes).into(),
         keys::ALLOCATED_NODELIST => node_names(dvm, &desc.allocated).into(),
         keys::QUERY_RESOLVE_PEERS => {
-            let here = super::procs::named_node(dvm, asked, qualifiers)?;
+            let here = procs::named_node(dvm, asked, qualifiers)?;
             let procs =
                 desc.ranks_on(here).iter().map(|rank| ProcId::new(&nspace, Rank(rank)).into()).collect();
             DataArray { of: phalanx_spec::DataType::PROC, items: procs }.into()
@@ -115,11 +73,6 @@ pub(super) fn answer_of_job(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifier
             values.into_iter().find(|kval| kval.key == *key)?.value.clone()
         }
     })
-}
-
-pub(super) fn view<'a>(dvm: &'a Dvm, nspace: &Nspace, found: Option<&'a Found>) -> Option<View<'a>> {
-    let live = dvm.jobs.get(nspace).map(|job| View::Live(job, found));
-    live.or_else(|| dvm.journals.get(nspace).map(View::Over))
 }
 
 /// The running namespaces: their command lines, their sizes, where their ranks are. PRRTE uses these names and keys for the
@@ -195,7 +148,7 @@ pub(in crate::root) fn last_facts(dvm: &Dvm, nspace: &Nspace) -> Vec<Info> {
         return Vec::new();
     };
     let mut facts = course(view.journal());
-    facts.push(Info::new(names::RANKS, super::procs::ranks(dvm, view)));
+    facts.push(Info::new(names::RANKS, procs::ranks(dvm, view)));
     facts
 }
 

@@ -2,7 +2,9 @@
 
 use phalanx_wire::{App, DataArray, Info, InfoList, Value};
 
-use super::{Inquiry, names, nspace};
+use super::inquiry::{Inquiry, nspace};
+use super::names;
+use super::view::view;
 use crate::report::Placed;
 use crate::root::dvm::Dvm;
 use crate::root::placing;
@@ -16,7 +18,7 @@ pub(super) fn map(dvm: &Dvm, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option
         return Some(map_of_wish(dvm, asked, qualifiers, apps));
     }
     let nspace = nspace(qualifiers).unwrap_or_else(|| asked.from.nspace.clone());
-    let premises = super::job::view(dvm, &nspace, None)?.journal().premises()?;
+    let premises = view(dvm, &nspace, None)?.journal().premises()?;
     Some(placing::place_again(dvm, premises))
 }
 

@@ -3,20 +3,22 @@
 //! Keys are answered per job (`job.rs`), per process (`procs.rs`), or here if they concern the DVM. What only the daemons know
 //! is collected from them first (`survey.rs`).
 
+mod inquiry;
 mod job;
 mod map;
 pub mod names;
 mod past;
 mod procs;
 mod usage;
+mod view;
 mod waits;
 
 pub(in crate::root) use job::last_facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use phalanx_core::HostReply;
 use phalanx_core::support::{self, Layer};
-use phalanx_core::{HostReply, Time};
 use phalanx_spec::{Status, functions, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
 
@@ -27,6 +29,7 @@ use crate::root::dvm::Dvm;
 use crate::root::operations::Operations;
 use crate::root::requests::Answered;
 use crate::root::turn::Cx;
+use inquiry::{Inquiry, nspace};
 
 /// The keys that are answered.
 pub(crate) const KEYS: &[&str] = &[
@@ -119,15 +122,6 @@ pub(crate) const QUALIFIERS: &[&str] = &[
     names::SPAWN_JOB,
     names::SPAWN_APPS,
 ];
-
-/// The requester, the time, and what the daemons have reported for the query.
-struct Inquiry<'a> {
-    now: Time,
-    from: &'a ProcId,
-    found: &'a BTreeMap<Subject, Found>,
-    operations: &'a Operations,
-    answered: &'a Answered,
-}
 
 /// What the daemons have to report for these queries.
 pub(in crate::root) fn subjects(from: &ProcId, queries: &[Query]) -> BTreeSet<Subject> {
@@ -224,15 +218,4 @@ fn subject(key: &str, from: &ProcId, qualifiers: &[Info]) -> Option<Subject> {
         _ => return None,
     };
     Some(Subject::Procs { nspace: nspace(qualifiers).unwrap_or_else(|| from.nspace.clone()), usage })
-}
-
-/// The job that the qualifiers name.
-fn nspace(qualifiers: &[Info]) -> Option<Nspace> {
-    let named = |key| match qualifiers.find(key)? {
-        Value::String(text) => Nspace::new(text.as_str()?).ok(),
-        Value::ProcNspace(nspace) => Some(nspace.clone()),
-        Value::Proc(proc) => Some(proc.nspace.clone()),
-        _ => None,
-    };
-    [keys::NSPACE, keys::JOBID, keys::PROCID].into_iter().find_map(named)
 }

@@ -4,7 +4,8 @@ use phalanx_core::Time;
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, Value};
 
-use super::{names, nspace};
+use super::inquiry::nspace;
+use super::names;
 use crate::job::Waited;
 use crate::msg::exit_code;
 use crate::ranges::Ranges;

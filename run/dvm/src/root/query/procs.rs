@@ -6,8 +6,9 @@ use std::time::Duration;
 use phalanx_spec::{DataType, ProcState, Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, ProcInfo, Text, Value};
 
-use super::job::View;
-use super::{Inquiry, names};
+use super::inquiry::Inquiry;
+use super::names;
+use super::view::View;
 use crate::id::NodeId;
 use crate::job::JobVerdict;
 use crate::msg::{ExitStatus, Usage, ended_state, exit_code};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, ProcId, Timeval, Value};
 
-use super::Inquiry;
-use super::job::View;
-use super::procs::megabytes;
+use super::inquiry::Inquiry;
+use super::procs::{self, megabytes};
+use super::view::View;
 use crate::msg::{NodeUsage, Subject, Usage};
 use crate::root::dvm::Dvm;
 
@@ -20,7 +20,7 @@ pub(super) fn proc_usage(
     qualifiers: &[Info],
 ) -> Option<DataArray> {
     let View::Live(_, Some(_)) = view else { return None };
-    let wanted = super::procs::wanted_procs(dvm, asked, view, rank, qualifiers)?;
+    let wanted = procs::wanted_procs(dvm, asked, view, rank, qualifiers)?;
     Some(DataArray::of_infos(wanted.filter_map(|proc| {
         let mut about = vec![Info::new(keys::PROCID, ProcId::new(&view.desc().nspace, proc.rank))];
         about.push(Info::new(keys::HOSTNAME, &*dvm.nodes.name(proc.node)));
@@ -32,7 +32,7 @@ pub(super) fn proc_usage(
 
 /// The usage of all nodes, or of the one that the query names.
 pub(super) fn node_usage(dvm: &Dvm, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<DataArray> {
-    let only = super::procs::only_node(dvm, asked, qualifiers)?;
+    let only = procs::only_node(dvm, asked, qualifiers)?;
     let nodes = asked.found.get(&Subject::Nodes)?.nodes.iter();
     let wanted = nodes.filter(|(node, _)| only.is_none_or(|only| only == *node));
     Some(DataArray::of_infos(wanted.map(|(node, usage)| {

@@ -1,0 +1,88 @@
+//! The ends of operations, and the only place where one verb acts on the tables of another because of what has been decided.
+
+use phalanx_spec::Status;
+use phalanx_wire::ProcId;
+
+use crate::msg::Members;
+use crate::root::Root;
+use crate::root::answer::Asker;
+use crate::root::checkpoint;
+use crate::root::consequence::Consequence;
+use crate::root::control;
+use crate::root::journal::What;
+use crate::root::kind::Kind;
+use crate::root::query;
+use crate::root::rest;
+use crate::root::restart;
+use crate::root::spawn::Spawning;
+use crate::root::turn::Cx;
+
+impl Root {
+    /// The deadline of an operation has passed.
+    pub(super) fn on_operation_due(&mut self, cx: &mut Cx<'_>, number: u64) {
+        if let Some(Spawning { nspace }) = self.operations.get(number) {
+            let nspace = nspace.clone();
+            return self.on_start_limit(cx, &nspace);
+        }
+        let then = self.operations.finish(cx, number, Status::ERR_TIMEOUT);
+        self.carry_out(cx, then);
+    }
+
+    /// Dismisses the matching requesters of the chosen operations.
+    pub(super) fn dismiss(
+        &mut self,
+        cx: &mut Cx<'_>,
+        chosen: impl Fn(&dyn Kind) -> bool,
+        is_gone: impl Fn(&Asker) -> bool,
+        status: Status,
+    ) {
+        let (_, then) = self.operations.dismiss(cx, chosen, is_gone, status);
+        self.carry_out(cx, then);
+    }
+
+    /// The only place where one verb acts on the tables of another because of what has been decided.
+    pub(super) fn carry_out(&mut self, cx: &mut Cx<'_>, all: Vec<Consequence>) {
+        for consequence in all {
+            match consequence {
+                Consequence::Tell { asker, status, results } => {
+                    self.answered.tell(cx, asker, (status, results));
+                }
+                Consequence::Answer { askers, queries, found } => {
+                    let waiting = (&self.operations, &self.answered);
+                    query::answer(cx, &self.dvm, waiting, askers, &queries, &found);
+                }
+                Consequence::NextStep(number) => {
+                    restart::renew(cx, &mut self.dvm, &mut self.operations, number)
+                }
+                Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
+                Consequence::Ended { members, by, signal } => {
+                    rest::look(&mut self.operations, &self.dvm.jobs, cx, (members, by, signal));
+                }
+                Consequence::GoesOn { members, by, signal } => {
+                    if let Some(text) = rest::text(&self.dvm.jobs, &members, &by, signal) {
+                        self.dvm.tell_user_of(cx, &ProcId::all(&members.nspace), &text);
+                    }
+                }
+                Consequence::Cleanup { members, request } => self.cleanups.enter(members, request),
+                Consequence::Checkpointed { members, name } => {
+                    checkpoint::checkpointed(cx, &mut self.dvm, &members, &name)
+                }
+                Consequence::Control { asker, members, request } => {
+                    let Root { dvm, operations, cleanups, .. } = self;
+                    let then = control::control(cx, dvm, operations, cleanups, asker, &members, request);
+                    self.carry_out(cx, then);
+                }
+                Consequence::Shutdown { by } => self.on_shutdown(cx, Some(&by)),
+                Consequence::RestartOver(members) => restart::restarts_no_more(&mut self.dvm, &members),
+                Consequence::Restarted { members: Members { nspace, ranks }, pids } => {
+                    restart::tell_restarted(cx, &mut self.dvm, &nspace, &ranks, pids);
+                }
+                Consequence::Recover(end) => {
+                    let then = restart::recover_or_end(cx, &mut self.dvm, &mut self.operations, &end);
+                    self.carry_out(cx, then);
+                }
+                Consequence::Saw { nspace, stuck } => drop(self.dvm.append(cx, &nspace, What::Stuck(stuck))),
+            }
+        }
+    }
+}
