@@ -53,7 +53,8 @@ fn launcher_that_waits() {
     with_node_in(inherited, session, script, async |node, _| {
         // One child in the group, one that left it, one that left it and has lost its parent. The shell prints a message at the end of its children,
         // when its output has no reader.
-        let trap = asked.map(|path| format!("exec 2>/dev/null; trap 'sleep 0.1; echo >{path}; exit' TERM; "));
+        let trap =
+            asked.map(|path| format!("exec 2>/dev/null; trap 'sleep 0.1; echo >\"{path}\"; exit' TERM; "));
         let end = if trap.is_some() { "sleep 1000" } else { "exec sleep 1000" };
         let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
                       (setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; ";
@@ -130,7 +131,8 @@ fn an_orderly_end_leaves_nothing() {
         assert!(!dir.exists());
         // A client that connects may use the directories of the ranks.
         let scratch_text = scratch.to_str().unwrap();
-        let connect = connect_and_wait_for(address, scratch_text) + &format!("; ls -ld {scratch_text}/$RANK");
+        let connect =
+            connect_and_wait_for(address, scratch_text) + &format!("; ls -ld \"{scratch_text}\"/$RANK");
         let seen = run(node, shell(2, &connect), StdinSource::Empty).await;
         assert!(
             seen.iter().all(|seen| seen.code() == 0 && seen.text().starts_with("drwx------")),

@@ -31,7 +31,7 @@ fn small_job() {
     let script = Script { scratch: Some(scratch.clone()), ..Script::default() };
     with_node_in(inherited, session, script, async |node, address| {
         // Ranks get their directories when they are let in, which is not at the same time.
-        let all = format!("until [ $(ls {scratch} | wc -l) = 3 ]; do :; done; echo all; exit $RANK");
+        let all = format!("until [ $(ls \"{scratch}\" | wc -l) = 3 ]; do :; done; echo all; exit $RANK");
         let script = format!("{}; {all}", connect_and_wait_for(address, &scratch));
         let seen = run(node, shell(3, &script), StdinSource::Inherited).await;
         for (rank, seen) in seen.iter().enumerate() {
