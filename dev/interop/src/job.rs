@@ -362,6 +362,11 @@ pub fn new_directory() -> TempDir {
     tempfile::Builder::new().prefix("interop-").tempdir().expect("a temporary directory")
 }
 
+/// The same with a path without blanks, whatever TMPDIR is.
+pub fn new_plain_directory() -> TempDir {
+    tempfile::Builder::new().prefix("interop-").tempdir_in("/tmp").expect("a temporary directory")
+}
+
 /// The same in a place that all hosts of a cluster see.
 pub fn new_shared_directory() -> TempDir {
     let place = target().join("interop");

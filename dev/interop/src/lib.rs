@@ -22,7 +22,8 @@ mod watch;
 
 pub use install::{Wheel, debian_dir, debian_file, intel_wheel, mpi4py_tests, mpich_wheel, wheel};
 pub use job::{
-    Job, Running, libpmix, needs_root, new_directory, new_shared_directory, px, px_binary, rust_tool,
+    Job, Running, libpmix, needs_root, new_directory, new_plain_directory, new_shared_directory, px,
+    px_binary, rust_tool,
 };
 pub use outcome::{Ended, Outcome};
 pub use phalanx_cluster::workspace;

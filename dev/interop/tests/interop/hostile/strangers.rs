@@ -321,7 +321,7 @@ fn users_outside_of_a_user_namespace_are_strangers() {
         let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
         Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home).dir(&home)
     };
-    let script = "px=$1; cd $TMPDIR; \"$px\" dvm start > started & dvm=$!
+    let script = "px=$1; cd \"$TMPDIR\"; \"$px\" dvm start > started & dvm=$!
         until grep -q ready started; do sleep 0.02; done
         \"$px\" run --pid $dvm -n 2 sh -c 'echo from rank $PMIX_RANK; \"$0\" hello' \"$px\"; echo code $?; echo dvm $dvm
         read over; kill $dvm; wait $dvm";
@@ -391,7 +391,7 @@ fn tmpdir_that_others_can_rename_is_not_used() {
         link(&place.path().join("open/link"), "link-to-link", 0),
     ];
     // Ranks see what is stored for their jobs in /tmp and in TMPDIR.
-    let script = "px=$1; export SEE='echo $(ls /tmp | grep -c $0) $(ls $TMPDIR/ | grep -c $0)'
+    let script = "px=$1; export SEE='echo $(ls /tmp | grep -c $0) $(ls \"$TMPDIR/\" | grep -c $0)'
         \"$px\" run -n 1 sh -c \"$SEE\" lock
         job=$(\"$px\" run --detach -n 1 sh -c \"$SEE\" detached) && \"$px\" attach --since-start \"$job\"";
     let run = |tmpdir: &Path| {

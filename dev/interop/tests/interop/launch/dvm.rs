@@ -599,7 +599,7 @@ fn a_hangup_spares_jobs_that_are_to_outlive_it() {
         let path = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
         let script = |name: &str| {
             format!(
-                "echo $$ > {0}.new; mv {0}.new {0}; until [ -e {1} ]; do sleep 0.05; done; echo > {0}",
+                "echo $$ > '{0}.new'; mv '{0}.new' '{0}'; until [ -e '{1}' ]; do sleep 0.05; done; echo > '{0}'",
                 path(name),
                 path("end")
             )

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use phalanx_interop::{
     Job, Library,
     Library::{OpenMpi4, OpenMpi5, Pmix4, Pmix5},
-    Running, eventually, mpi, mpi4py_tests, new_directory, pmix, px, px_binary, wheel,
+    Running, eventually, mpi, mpi4py_tests, new_directory, new_plain_directory, pmix, px, px_binary, wheel,
 };
 use tempfile::TempDir;
 
@@ -77,7 +77,7 @@ fn ends_of_jobs_disturb_no_open_mpi_5_job() {
 /// Tests of mpi4py's own suite, with any number of ranks; each rank runs all of them.
 fn suite(library: Library, ranks: u32, file: &str, tests: &[&str]) {
     // Its tests write scripts for their interpreter, whose path must have no blank.
-    let place = new_directory();
+    let place = new_plain_directory();
     let venv = place.path().join("venv");
     symlink(wheel().root, &venv).expect("a link");
     let job = px(["-n", &ranks.to_string()]).arg(venv.join("bin/python")).arg("-B");

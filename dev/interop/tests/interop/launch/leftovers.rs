@@ -66,7 +66,7 @@ fn daemons_that_ranks_leave_end_with_the_job() {
     let daemon = "echo $$ > daemon.$PMIX_RANK; sleep 1000; true";
     // Its parents are gone, and it shares neither session nor streams with other processes.
     let script = format!(
-        "cd {}; (setsid sh -c '{daemon}' </dev/null >/dev/null 2>&1 &); until [ -s daemon.$PMIX_RANK ]; do sleep 0.01; done",
+        "cd '{}'; (setsid sh -c '{daemon}' </dev/null >/dev/null 2>&1 &); until [ -s daemon.$PMIX_RANK ]; do sleep 0.01; done",
         place.path().display()
     );
     let job = px(["-n", "3", "sh", "-c", &script]);
@@ -77,9 +77,9 @@ fn daemons_that_ranks_leave_end_with_the_job() {
 #[test]
 fn daemons_without_environment_end_with_their_job() {
     let place = new_directory();
-    let daemon = "sleep 1000 & echo $$ $! > $0.new; mv $0.new $0; wait";
+    let daemon = "sleep 1000 & echo $$ $! > \"$0.new\"; mv \"$0.new\" \"$0\"; wait";
     let script = format!(
-        "f={}/$PMIX_RANK; (setsid env -i sh -c '{daemon}' $f </dev/null >/dev/null 2>&1 &); until [ -e $f ]; do sleep 0.01; done",
+        "f='{}'/$PMIX_RANK; (setsid env -i sh -c '{daemon}' \"$f\" </dev/null >/dev/null 2>&1 &); until [ -e \"$f\" ]; do sleep 0.01; done",
         place.path().display()
     );
     let job = px(["-n", "3", "sh", "-c", &script]);

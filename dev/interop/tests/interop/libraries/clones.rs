@@ -52,7 +52,7 @@ fn two_programs_of_a_rank_run_at_once() {
 #[test]
 fn two_programs_of_a_rank_run_one_after_the_other() {
     everywhere(
-        "touch $INTEROP_MEETING/$PMIX_RANK.nobody $INTEROP_MEETING/$PMIX_RANK.nobody.met; \"$0\" a nobody finalize && \"$0\" b nobody finalize",
+        "touch \"$INTEROP_MEETING/$PMIX_RANK.nobody\" \"$INTEROP_MEETING/$PMIX_RANK.nobody.met\"; \"$0\" a nobody finalize && \"$0\" b nobody finalize",
         |outcome| {
             assert!(is_rank(&outcome, "a") && is_rank(&outcome, "b"), "{outcome}");
             let _ = outcome.expect_code(0);
@@ -67,7 +67,7 @@ fn one_of_two_may_end_without_finalize() {
     for (first, second, finalizes) in ends {
         let script = format!(
             "\"$0\" a b {first} & a=$!; \"$0\" b a {second} & b=$!; \
-             wait $a; touch $INTEROP_MEETING/$PMIX_RANK.go; wait $b; exit 0"
+             wait $a; touch \"$INTEROP_MEETING/$PMIX_RANK.go\"; wait $b; exit 0"
         );
         everywhere(&script, |outcome| {
             assert!(is_rank(&outcome, finalizes), "{outcome}");
@@ -78,7 +78,7 @@ fn one_of_two_may_end_without_finalize() {
 
 #[test]
 fn the_only_program_of_a_rank_has_to_finalize() {
-    let script = "touch $INTEROP_MEETING/$PMIX_RANK.nobody $INTEROP_MEETING/$PMIX_RANK.nobody.met; \"$0\" a nobody leave; exit 0";
+    let script = "touch \"$INTEROP_MEETING/$PMIX_RANK.nobody\" \"$INTEROP_MEETING/$PMIX_RANK.nobody.met\"; \"$0\" a nobody leave; exit 0";
     everywhere(script, |outcome| {
         let _ = outcome.expect_failure();
     });
