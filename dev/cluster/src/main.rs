@@ -38,7 +38,7 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
     Ok(end_as(status))
 }
 
-struct Wanted {
+struct Arguments {
     hosts: usize,
     networks: usize,
     slurm: bool,
@@ -46,9 +46,9 @@ struct Wanted {
 }
 
 /// None: the user asked for help.
-fn parse(arguments: Vec<OsString>) -> Result<Option<Wanted>> {
+fn parse(arguments: Vec<OsString>) -> Result<Option<Arguments>> {
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    let mut wanted = Wanted { hosts: 4, networks: 1, slurm: false, command: vec![shell] };
+    let mut wanted = Arguments { hosts: 4, networks: 1, slurm: false, command: vec![shell] };
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         match argument.to_str() {

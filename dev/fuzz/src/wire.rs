@@ -8,7 +8,7 @@ use phalanx_wire::cmd::{
 use phalanx_wire::codec::{DecodeError, Dialect, Format, Generation, Item, Reader, Release, Writer};
 use phalanx_wire::collected::{self, Collection};
 use phalanx_wire::frame::{FrameReader, encode_frame};
-use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, HelloReader, ToolWelcome};
+use phalanx_wire::hello::{ClientWelcome, Flavor, HelloAnswer, HelloReader, ToolWelcome};
 use phalanx_wire::modex::Contribution;
 use phalanx_wire::regex::{regex_to_nodes, regex_to_ppn};
 use phalanx_wire::rendezvous::Rendezvous;
@@ -52,9 +52,9 @@ pub(crate) fn hello(data: &[u8]) {
             Err(_) => break,
         }
     }
-    let _ = Answer::<ClientWelcome>::decode(stream);
+    let _ = HelloAnswer::<ClientWelcome>::decode(stream);
     for flavor in Flavor::ALL {
-        let _ = Answer::<ToolWelcome>::decode(stream, flavor);
+        let _ = HelloAnswer::<ToolWelcome>::decode(stream, flavor);
     }
 }
 

@@ -23,6 +23,6 @@ pub use agents::{Agents, Mishap};
 pub use modex::Shelf;
 pub use process::Fate;
 pub use random::Random;
-pub use script::{Answer, Op, RankServer, Script, Step};
+pub use script::{Op, RankAnswer, RankServer, Script, Step};
 pub use user::{Stream, User};
 pub use world::{Setup, World};

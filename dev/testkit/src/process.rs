@@ -6,7 +6,7 @@ use std::time::Duration;
 use phalanx_dvm::{ExitStatus, LEAST_CHARGE, NodeId, charge};
 use phalanx_spec::IofChannel;
 
-use crate::script::{Answer, Op, Script, Step};
+use crate::script::{Op, RankAnswer, Script, Step};
 
 /// One process and the record of its life.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Fate {
     pub pid: u32,
     pub env: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Each request with its answer, in order.
-    pub answers: Vec<(Op, Answer)>,
+    pub answers: Vec<(Op, RankAnswer)>,
     /// Output that its daemon has read, by channel.
     pub written: BTreeMap<IofChannel, Vec<u8>>,
     /// What it read from standard input.
@@ -77,8 +77,8 @@ impl Fate {
     pub fn is_content(&self) -> bool {
         match self.answers.last() {
             None => true,
-            Some((_, Answer::Value(_) | Answer::Host(_))) => true,
-            Some((_, Answer::Done(status))) => status.is_success(),
+            Some((_, RankAnswer::Value(_) | RankAnswer::Host(_))) => true,
+            Some((_, RankAnswer::Done(status))) => status.is_success(),
         }
     }
 

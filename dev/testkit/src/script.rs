@@ -105,7 +105,7 @@ pub enum Op {
 
 /// The server's answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum RankAnswer {
     Done(Status),
     Value(Blob),
     /// To an upcall, or to a group construct.
@@ -121,7 +121,7 @@ pub trait RankServer: Machine<Call = ServerCall, Return = ServerReturn> {
     fn leave(&mut self, proc: &ProcId);
 
     /// The answers since the last call.
-    fn answers(&mut self) -> Vec<(ProcId, Answer)>;
+    fn answers(&mut self) -> Vec<(ProcId, RankAnswer)>;
 
     /// Passes the environment that a process was started with.
     fn started(&mut self, _proc: &ProcId, _env: &BTreeMap<Vec<u8>, Vec<u8>>) {}

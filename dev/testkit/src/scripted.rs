@@ -19,7 +19,7 @@ use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::modex::{Modex, Shelf, encode};
-use crate::script::{Answer, Op, RankServer};
+use crate::script::{Op, RankAnswer, RankServer};
 
 #[derive(Debug, Default)]
 pub struct ScriptedServer {
@@ -41,7 +41,7 @@ pub struct ScriptedServer {
     asked: Vec<(CallId, ProcId, Option<Key>)>,
     /// The local processes of each job, and the job's size.
     jobs: BTreeMap<Nspace, (BTreeSet<Rank>, u32)>,
-    answers: Vec<(ProcId, Answer)>,
+    answers: Vec<(ProcId, RankAnswer)>,
     gone: BTreeSet<ProcId>,
     /// Processes that the host has deregistered.
     over: BTreeSet<ProcId>,
@@ -261,25 +261,28 @@ impl ScriptedServer {
         }
         for (proc, want) in waiting {
             let answer = match (&reply, want) {
-                (_, Want::All) => Answer::Host(Box::new(reply.clone())),
+                (_, Want::All) => RankAnswer::Host(Box::new(reply.clone())),
                 (HostReply::Modex(Ok(_)), Want::Key(owner, key)) => match self.recall(&owner, &key) {
-                    Some(value) => Answer::Value(value),
-                    None => Answer::Done(Status::ERR_NOT_FOUND),
+                    Some(value) => RankAnswer::Value(value),
+                    None => RankAnswer::Done(Status::ERR_NOT_FOUND),
                 },
                 (HostReply::Lookup(Ok(found)), _) => match found.first().map(|pdata| &pdata.value) {
-                    Some(Value::String(text)) => Answer::Value(Blob::from(text.as_bytes())),
-                    _ => Answer::Done(Status::ERR_NOT_FOUND),
+                    Some(Value::String(text)) => RankAnswer::Value(Blob::from(text.as_bytes())),
+                    _ => RankAnswer::Done(Status::ERR_NOT_FOUND),
                 },
-                (HostReply::Done(status) | HostReply::Infos(status, _), _) => Answer::Done(*status),
-                (HostReply::Modex(Err(status)) | HostReply::Lookup(Err(status)), _) => Answer::Done(*status),
-                (_, _) => Answer::Done(Status::SUCCESS),
+                (HostReply::Done(status) | HostReply::Infos(status, _), _) => RankAnswer::Done(*status),
+                (HostReply::Modex(Err(status)) | HostReply::Lookup(Err(status)), _) => {
+                    RankAnswer::Done(*status)
+                }
+                (_, _) => RankAnswer::Done(Status::SUCCESS),
             };
             self.answers.push((proc, answer));
         }
     }
 
     fn fail_fence(&mut self, fence: Fence) {
-        let failed = fence.here.into_iter().map(|waiting| (waiting, Answer::Done(Status::ERR_PROC_ABORTED)));
+        let failed =
+            fence.here.into_iter().map(|waiting| (waiting, RankAnswer::Done(Status::ERR_PROC_ABORTED)));
         self.answers.extend(failed);
         let info = vec![Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_PROC_ABORTED)];
         self.upcall(
@@ -350,14 +353,14 @@ impl RankServer for ScriptedServer {
             }
             Op::Commit { key, value } => {
                 self.committed.entry(from.clone()).or_default().insert(key, value);
-                self.answers.push((from, Answer::Done(Status::SUCCESS)));
+                self.answers.push((from, RankAnswer::Done(Status::SUCCESS)));
             }
             Op::Fence { procs, collect } => self.join_fence(proc, &procs, collect),
             Op::Get { rank, key } => {
                 let owner = ProcId::new(&proc.nspace, rank);
                 let local = self.committed.get(&owner).and_then(|values| values.get(&key)).cloned();
                 match local.map(Blob::from).or_else(|| self.recall(&owner, &key)) {
-                    Some(value) => self.answers.push((from, Answer::Value(value))),
+                    Some(value) => self.answers.push((from, RankAnswer::Value(value))),
                     None => {
                         let info = vec![Info::new(keys::REQUIRED_KEY, key.as_str())];
                         self.upcall(
@@ -397,7 +400,7 @@ impl RankServer for ScriptedServer {
             Op::Host(op) => self.upcall(*op, vec![(from, Want::All)]),
             // These have upcalls instead.
             Op::FenceWith { .. } | Op::Connect { .. } | Op::Group { .. } | Op::Ungroup { .. } => {
-                self.answers.push((from, Answer::Done(Status::ERR_NOT_SUPPORTED)));
+                self.answers.push((from, RankAnswer::Done(Status::ERR_NOT_SUPPORTED)));
             }
             Op::Control { targets, directives } => {
                 let targets = targets.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect();
@@ -424,7 +427,7 @@ impl RankServer for ScriptedServer {
         self.upcall(HostOp::ClientLost(ClientLost { proc: proc.clone(), cut_off: None }), Vec::new());
     }
 
-    fn answers(&mut self) -> Vec<(ProcId, Answer)> {
+    fn answers(&mut self) -> Vec<(ProcId, RankAnswer)> {
         std::mem::take(&mut self.answers)
     }
 }

@@ -24,7 +24,7 @@ use phalanx_wire::{Blob, Info, Key, Kval, Nspace, ProcId, Value};
 
 use crate::files::Files;
 use crate::random::Random;
-use crate::script::{Answer, Op, RankServer};
+use crate::script::{Op, RankAnswer, RankServer};
 
 /// The user of all simulated jobs.
 pub const UID: u32 = 1000;
@@ -42,7 +42,7 @@ pub struct WiredServer {
     /// Input that is still to reach the server, in order.
     to_server: VecDeque<Wire>,
     asked: VecDeque<(ProcId, Op)>,
-    answers: Vec<(ProcId, Answer)>,
+    answers: Vec<(ProcId, RankAnswer)>,
 }
 
 #[derive(Debug)]
@@ -236,7 +236,9 @@ impl WiredServer {
                 procs: Vec::new(),
             },
             // Clients cannot make upcalls.
-            Op::Host(_) => return self.answers.push((proc.clone(), Answer::Done(Status::ERR_NOT_SUPPORTED))),
+            Op::Host(_) => {
+                return self.answers.push((proc.clone(), RankAnswer::Done(Status::ERR_NOT_SUPPORTED)));
+            }
             Op::Control { targets, directives } => ClientCall::from(JobControl {
                 targets: targets.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect(),
                 directives,
@@ -293,7 +295,7 @@ impl RankServer for WiredServer {
         self.to_server.extend(conn.map(Wire::Closed));
     }
 
-    fn answers(&mut self) -> Vec<(ProcId, Answer)> {
+    fn answers(&mut self) -> Vec<(ProcId, RankAnswer)> {
         std::mem::take(&mut self.answers)
     }
 
@@ -317,26 +319,26 @@ impl RankServer for WiredServer {
     }
 }
 
-fn answer(result: ClientReturn) -> Answer {
+fn answer(result: ClientReturn) -> RankAnswer {
     match result {
-        ClientReturn::Init(Ok(())) => Answer::Done(Status::SUCCESS),
-        ClientReturn::Init(Err(_)) => Answer::Done(Status::ERR_UNREACH),
-        ClientReturn::Done(status) | ClientReturn::Infos(status, _) => Answer::Done(status),
-        ClientReturn::Value(Ok(Value::ByteObject(blob))) => Answer::Value(blob),
-        ClientReturn::Value(Ok(other)) => Answer::Value(Blob::from(format!("{other:?}").into_bytes())),
-        ClientReturn::Value(Err(status)) => Answer::Done(status),
+        ClientReturn::Init(Ok(())) => RankAnswer::Done(Status::SUCCESS),
+        ClientReturn::Init(Err(_)) => RankAnswer::Done(Status::ERR_UNREACH),
+        ClientReturn::Done(status) | ClientReturn::Infos(status, _) => RankAnswer::Done(status),
+        ClientReturn::Value(Ok(Value::ByteObject(blob))) => RankAnswer::Value(blob),
+        ClientReturn::Value(Ok(other)) => RankAnswer::Value(Blob::from(format!("{other:?}").into_bytes())),
+        ClientReturn::Value(Err(status)) => RankAnswer::Done(status),
         ClientReturn::Found(status, found) => match found.first().map(|pdata| &pdata.value) {
-            Some(Value::String(text)) => Answer::Value(Blob::from(text.as_bytes())),
-            _ if status.is_success() => Answer::Done(Status::ERR_NOT_FOUND),
-            _ => Answer::Done(status),
+            Some(Value::String(text)) => RankAnswer::Value(Blob::from(text.as_bytes())),
+            _ if status.is_success() => RankAnswer::Done(Status::ERR_NOT_FOUND),
+            _ => RankAnswer::Done(status),
         },
-        ClientReturn::Peers(Err(status)) | ClientReturn::Nodes(Err(status)) => Answer::Done(status),
-        ClientReturn::Spawned(Err(status)) | ClientReturn::Group(Err(status)) => Answer::Done(status),
-        ClientReturn::Credential(Err(status)) | ClientReturn::Pulled(Err(status)) => Answer::Done(status),
+        ClientReturn::Peers(Err(status)) | ClientReturn::Nodes(Err(status)) => RankAnswer::Done(status),
+        ClientReturn::Spawned(Err(status)) | ClientReturn::Group(Err(status)) => RankAnswer::Done(status),
+        ClientReturn::Credential(Err(status)) | ClientReturn::Pulled(Err(status)) => RankAnswer::Done(status),
         ClientReturn::Peers(Ok(_)) | ClientReturn::Nodes(Ok(_)) | ClientReturn::Spawned(Ok(_)) => {
-            Answer::Done(Status::SUCCESS)
+            RankAnswer::Done(Status::SUCCESS)
         }
-        ClientReturn::Group(Ok(formed)) => Answer::Host(Box::new(HostReply::Group(Ok(formed)))),
-        ClientReturn::Credential(Ok(_)) | ClientReturn::Pulled(Ok(_)) => Answer::Done(Status::SUCCESS),
+        ClientReturn::Group(Ok(formed)) => RankAnswer::Host(Box::new(HostReply::Group(Ok(formed)))),
+        ClientReturn::Credential(Ok(_)) | ClientReturn::Pulled(Ok(_)) => RankAnswer::Done(Status::SUCCESS),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// Prints what a file requires, and fails if that is too much.
 pub(crate) fn check(file: &Path, floors: &[Floor]) -> Result<()> {
-    let symbols = Wanted::of(&objdump("-T", file)?);
+    let symbols = Imports::of(&objdump("-T", file)?);
     let newest: Vec<String> =
         symbols.newest().iter().map(|(family, version)| format!("{family}_{}", dotted(version))).collect();
     eprintln!("{}: wants {}", file.display(), newest.join(", "));
@@ -66,11 +66,11 @@ fn objdump(what: &str, file: &Path) -> Result<String> {
 }
 
 /// Imported symbols, with their versions.
-struct Wanted(Vec<(String, String, Vec<u32>)>);
+struct Imports(Vec<(String, String, Vec<u32>)>);
 
-impl Wanted {
+impl Imports {
     /// From lines like `0000000000000000  DF *UND*  0000000000000000 (GLIBC_2.34) dlopen`.
-    fn of(listing: &str) -> Wanted {
+    fn of(listing: &str) -> Imports {
         let symbols = listing.lines().filter(|line| line.contains("*UND*")).filter_map(|line| {
             let mut words = line.split_whitespace().rev();
             let name = words.next()?;
@@ -79,7 +79,7 @@ impl Wanted {
             let numbers = numbers.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
             Some((name.to_owned(), family.to_owned(), numbers))
         });
-        Wanted(symbols.collect())
+        Imports(symbols.collect())
     }
 
     fn newest(&self) -> BTreeMap<&str, &[u32]> {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn symbols_newer_than_the_floor_are_named() {
-        let wanted = Wanted::of(LISTING);
+        let wanted = Imports::of(LISTING);
         assert_eq!(wanted.newest(), BTreeMap::from([("GCC", &[12, 0, 0][..]), ("GLIBC", &[2, 36])]));
         assert_eq!(wanted.above(FLOORS), ["arc4random of GLIBC_2.36", "__truncsfhf2 of GCC_12.0.0"]);
     }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{capture, cargo};
 use crate::report::Report;
-use crate::test::{self, Wanted};
+use crate::test::{self, Selection};
 use crate::{deps, r#gen, sources, words, world};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         let arguments = command.split(' ').skip(3).map(str::to_owned).collect::<Vec<_>>();
         report.step(name, command, |_| check(&arguments));
     }
-    test::all(&Wanted { strict, ..Wanted::default() }, &mut report);
+    test::all(&Selection { strict, ..Selection::default() }, &mut report);
     report.close()
 }
 

@@ -7,7 +7,7 @@ mod binary;
 mod peers;
 mod repeat;
 mod run;
-mod wanted;
+mod selection;
 
 use anyhow::Result;
 
@@ -16,30 +16,30 @@ use crate::slowest::Slowest;
 use crate::world;
 
 use binary::{Binary, Stage};
-pub(crate) use wanted::{USAGE, Wanted};
+pub(crate) use selection::{Selection, USAGE};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let wanted = Wanted::parse(args)?;
+    let selection = Selection::parse(args)?;
     world::enter("test", args)?;
     let mut report = Report::default();
-    all(&wanted, &mut report);
+    all(&selection, &mut report);
     report.close()
 }
 
 /// Runs the selected tests, and records the results in the report.
-pub(crate) fn all(wanted: &Wanted, report: &mut Report) {
+pub(crate) fn all(selection: &Selection, report: &mut Report) {
     let Some(binaries) = report.step("building the tests", "cargo xtask test", |_| binary::build()) else {
         return;
     };
-    let chosen: Vec<&Binary> = binaries.iter().filter(|binary| is_chosen(wanted, binary)).collect();
+    let chosen: Vec<&Binary> = binaries.iter().filter(|binary| is_chosen(selection, binary)).collect();
     let mut peers = chosen.iter().any(|binary| binary.stage.needs_peers());
     if peers {
         peers = report.step("installing peers", "cargo xtask test", |_| peers::install()).is_some();
     }
     let chosen: Vec<&Binary> =
         chosen.into_iter().filter(|binary| peers || !binary.stage.needs_peers()).collect();
-    if let Some(times) = wanted.repeat {
-        let work = |_: &mut Report| repeat::repeat(times, wanted.loaded, &chosen, &wanted.words());
+    if let Some(times) = selection.repeat {
+        let work = |_: &mut Report| repeat::repeat(times, selection.loaded, &chosen, &selection.words());
         report.step("repeating tests", "cargo xtask test", work);
         return;
     }
@@ -52,7 +52,7 @@ pub(crate) fn all(wanted: &Wanted, report: &mut Report) {
         report.step(stage.name(), "cargo xtask test", |report| {
             let mut slowest = Slowest::default();
             for binary in of_stage {
-                match run::run(binary, &wanted.words(), &mut slowest) {
+                match run::run(binary, &selection.words(), &mut slowest) {
                     Ok(ran) => {
                         report.passed += ran.passed;
                         report.ignored += ran.ignored;
@@ -68,7 +68,7 @@ pub(crate) fn all(wanted: &Wanted, report: &mut Report) {
     }
     if !failed.is_empty() {
         report.step("tests that have failed, alone", "cargo xtask test", |report| {
-            again::judge(&failed, wanted.strict, report);
+            again::judge(&failed, selection.strict, report);
             Ok(())
         });
     }
@@ -77,7 +77,7 @@ pub(crate) fn all(wanted: &Wanted, report: &mut Report) {
     }
 }
 
-fn is_chosen(wanted: &Wanted, binary: &Binary) -> bool {
-    let is_named = wanted.binary.as_ref().is_none_or(|name| *name == binary.name);
-    is_named && (wanted.peers || !binary.stage.needs_peers())
+fn is_chosen(selection: &Selection, binary: &Binary) -> bool {
+    let is_named = selection.binary.as_ref().is_none_or(|name| *name == binary.name);
+    is_named && (selection.peers || !binary.stage.needs_peers())
 }

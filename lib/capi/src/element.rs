@@ -15,7 +15,7 @@ use crate::{from_c, to_c};
 
 /// Where a value keeps data of this type: in its union, or in memory that the union points to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Storage {
     Inside,
     Behind,
 }
@@ -30,10 +30,10 @@ macro_rules! elements {
             })
         }
 
-        pub(crate) fn place(of: DataType) -> Place {
+        pub(crate) fn place(of: DataType) -> Storage {
             match of {
-                $(DataType::$name => Place::$place,)+
-                _ => Place::Inside,
+                $(DataType::$name => Storage::$place,)+
+                _ => Storage::Inside,
             }
         }
 

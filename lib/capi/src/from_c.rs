@@ -10,7 +10,7 @@ use phalanx_wire::{
 };
 
 use crate::cmem;
-use crate::element::{self, Place};
+use crate::element::{self, Storage};
 use crate::guard::BAD;
 use crate::hwloc::{hwloc, is_hwloc};
 use crate::layout::*;
@@ -21,12 +21,12 @@ pub(crate) fn value(c: &pmix_value_t) -> Result<Value, Status> {
     let of = c.type_.data_type();
     match element::place(of) {
         _ if of == DataType::UNDEF => Ok(Value::Undef),
-        Place::Inside => {
+        Storage::Inside => {
             let mut data = c.data;
             // SAFETY: the type identifies the union's member.
             unsafe { element::read(of, Ptr::from_raw(&mut data).erased()) }
         }
-        Place::Behind => {
+        Storage::Behind => {
             let behind = c.data.pointer();
             // A NULL in place of a structure means no value.
             // SAFETY: the type identifies what it points to.

@@ -3,7 +3,7 @@
 use phalanx_spec::DataType;
 
 use crate::cmem;
-use crate::element::{self, Place};
+use crate::element::{self, Storage};
 use crate::hwloc::{hwloc, is_hwloc};
 use crate::layout::*;
 use crate::pointer::{Data, Opaque, Plain, Ptr, Tag};
@@ -103,12 +103,12 @@ impl Release for pmix_value_t {
     fn release(&self) {
         let of = self.type_.data_type();
         match element::place(of) {
-            Place::Inside => {
+            Storage::Inside => {
                 let mut data = self.data;
                 // SAFETY: the type identifies the union's member.
                 unsafe { elements(of, Ptr::from_raw(&mut data).erased(), 1) };
             }
-            Place::Behind => {
+            Storage::Behind => {
                 let behind = self.data.pointer();
                 // SAFETY: the type identifies what it points to.
                 unsafe { elements(of, behind, 1) };

@@ -9,7 +9,7 @@ use phalanx_wire::{
 
 use crate::client::topology::for_hwloc;
 use crate::cmem;
-use crate::element::{self, Place};
+use crate::element::{self, Storage};
 use crate::hwloc::{HWLOC, hwloc};
 use crate::layout::*;
 use crate::pointer::{self, Data, Opaque, Ptr, Tag};
@@ -23,9 +23,9 @@ pub(crate) fn value(value: &Value) -> Result<pmix_value_t, Status> {
     match (value, element::place(of)) {
         (Value::Undef, _) => {}
         // SAFETY: the union has room for types that are stored inside.
-        (_, Place::Inside) => unsafe { element::write(value, Ptr::from_raw(&mut data).erased()) }?,
+        (_, Storage::Inside) => unsafe { element::write(value, Ptr::from_raw(&mut data).erased()) }?,
         // SAFETY: it points to an element of the type that is put beside it here.
-        (_, Place::Behind) => data = unsafe { Data::of(boxed(value)?) },
+        (_, Storage::Behind) => data = unsafe { Data::of(boxed(value)?) },
     }
     // SAFETY: the union was just written for this type.
     Ok(pmix_value_t { type_: unsafe { Tag::of(of) }, data })

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use phalanx_spec::{Boolean, DataType, Status, ValueCmp};
 use phalanx_wire::{InfoFlags, ProcId, Value};
 
-use crate::element::{self, Place};
+use crate::element::{self, Storage};
 use crate::guard::{BAD, exported};
 use crate::layout::*;
 use crate::names::fixed;
@@ -419,7 +419,7 @@ fn owned_size(value: &Value) -> usize {
         }
         Value::Info(info) => owned_size(&info.value),
         Value::Pdata(pdata) => owned_size(&pdata.value),
-        other if element::place(other.data_type()) == Place::Behind => {
+        other if element::place(other.data_type()) == Storage::Behind => {
             element::size(other.data_type()).unwrap_or(0)
         }
         _ => 0,

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::failure::{EXIT_FAILURE, EXIT_SIGPIPE, Failure};
 use crate::render::hint;
 use crate::resolve::Run;
-use place::{Place, Reserved, Store};
+use place::{LauncherDir, Reserved, Store};
 pub(crate) use ranks::Noted;
 use ranks::{Reader, Uncopied};
 
@@ -32,7 +32,7 @@ use ranks::{Reader, Uncopied};
 pub(crate) struct Keep {
     /// The directory of all these files.
     dir: PathBuf,
-    place: Place,
+    place: LauncherDir,
     command: String,
     /// Held as long as this process lives. The kernel releases it even if the process is killed and never reaped. Ranks do not inherit it.
     _alive: File,
@@ -169,7 +169,7 @@ struct Made {
 }
 
 impl Made {
-    fn new(place: &Place, is_shown: bool) -> io::Result<Made> {
+    fn new(place: &LauncherDir, is_shown: bool) -> io::Result<Made> {
         let (alive, out, err) = (place.hold()?, place.make("out")?, place.make("err")?);
         let noted = |end| place.make(end).map(Noted::new);
         let noted = match is_shown {
@@ -183,7 +183,7 @@ impl Made {
 /// A detached job, on the side of its reader.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    place: Place,
+    place: LauncherDir,
     /// How many ranks the job has. Not known for jobs in other launchers' DVMs.
     pub(crate) ranks: Option<u32>,
 }

@@ -29,7 +29,7 @@ use crate::args::dvm::DvmCommand;
 use crate::args::split::{self, RunLine};
 use crate::args::usage::Refusal;
 use crate::args::{Command, Px};
-use crate::compat::mpirun::{self, Asked};
+use crate::compat::mpirun::{self, Invocation};
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::render::hint;
 
@@ -111,8 +111,10 @@ fn px(mut args: Vec<OsString>) -> u8 {
 fn called_as(name: &str, args: Vec<OsString>) -> u8 {
     let timeout = std::env::var_os("MPIEXEC_TIMEOUT");
     match mpirun::parse(name, args, timeout.as_deref()) {
-        Ok(Asked::Run(line)) => run(*line),
-        Ok(Asked::Help(text) | Asked::Version(text)) => finish(cmd::print(&format!("{text}\n")), false),
+        Ok(Invocation::Run(line)) => run(*line),
+        Ok(Invocation::Help(text) | Invocation::Version(text)) => {
+            finish(cmd::print(&format!("{text}\n")), false)
+        }
         Err(failure) => finish(Err(failure), false),
     }
 }

@@ -8,7 +8,7 @@ use phalanx_core::HostReply;
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_testkit::wired::WiredServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::{Info, Nspace, ProcId};
 
 const COLLECTIVES: [&str; 3] = ["fence", "connect", "group"];
@@ -54,13 +54,13 @@ fn run_noted(
     });
     world.run_until(Duration::from_secs(600), |world| world.user.ends.len() == 1);
     assert_eq!(world.user.complaints, Vec::<String>::new());
-    let ended = |(_, answer): &(_, Answer)| match answer {
-        Answer::Host(reply) => match &**reply {
+    let ended = |(_, answer): &(_, RankAnswer)| match answer {
+        RankAnswer::Host(reply) => match &**reply {
             HostReply::Group(Ok(_)) => Status::SUCCESS,
             other => panic!("{other:?}"),
         },
-        Answer::Done(status) => *status,
-        Answer::Value(value) => panic!("{value:?}"),
+        RankAnswer::Done(status) => *status,
+        RankAnswer::Value(value) => panic!("{value:?}"),
     };
     let all = (0..procs).map(|number| world.procs[&rank(number)].answers.iter().map(ended).collect());
     (all.collect(), world.user.notes)

@@ -8,7 +8,7 @@ use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::wired::WiredServer;
-use phalanx_testkit::{Answer, Op, Random, RankServer, Script, Setup, Step, World};
+use phalanx_testkit::{Op, Random, RankAnswer, RankServer, Script, Setup, Step, World};
 use phalanx_wire::{Blob, ProcId};
 
 use crate::seeds::each_seed;
@@ -139,11 +139,11 @@ fn check<S: RankServer>(world: &World<S>, weather: Weather, crashed: &[NodeId]) 
         }
         for (op, answer) in &fate.answers {
             match (op, answer) {
-                (Op::Get { rank, key }, Answer::Value(value)) => {
+                (Op::Get { rank, key }, RankAnswer::Value(value)) => {
                     let Ok(round) = key.trim_start_matches("card").parse() else { panic!("{key}") };
                     assert_eq!(*value, Blob::from(card(rank.0, round)), "{proc} was given another's data");
                 }
-                (_, Answer::Done(status)) if weather == Weather::Fair => {
+                (_, RankAnswer::Done(status)) if weather == Weather::Fair => {
                     assert_eq!(*status, Status::SUCCESS, "{proc} asked {op:?}");
                 }
                 _ => {}

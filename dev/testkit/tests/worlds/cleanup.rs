@@ -8,7 +8,7 @@ use phalanx_dvm::{
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::wired::WiredServer;
-use phalanx_testkit::{Answer, Op, RankServer, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, RankServer, Script, Setup, Step, World};
 use phalanx_wire::{Info, ProcId, Text, Value};
 
 const LATENCY: Duration = Duration::from_micros(200);
@@ -73,8 +73,8 @@ fn finalize() -> Step {
 fn answers<S: RankServer>(world: &World<S>, end: &JobEnd, rank: u32) -> Vec<Status> {
     let fate = &world.procs[&ProcId::new(&end.nspace, Rank(rank))];
     let asked = fate.answers.iter().filter(|(op, _)| matches!(op, Op::Control { .. }));
-    let status = |answer: &Answer| match answer {
-        Answer::Done(status) => *status,
+    let status = |answer: &RankAnswer| match answer {
+        RankAnswer::Done(status) => *status,
         other => panic!("{other:?}"),
     };
     asked.map(|(_, answer)| status(answer)).collect()

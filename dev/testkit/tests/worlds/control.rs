@@ -9,7 +9,7 @@ use phalanx_core::host::{Asked, HostOp, HostReply};
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, NodeId, names};
 use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Value};
@@ -51,7 +51,7 @@ fn control(targets: &[u32], directives: Vec<Info>) -> Step {
 fn answers(world: &World<ScriptedServer>, proc: &ProcId) -> Vec<HostReply> {
     let given = world.procs[proc].answers.iter();
     given
-        .filter_map(|(_, a)| if let Answer::Host(reply) = a { Some((**reply).clone()) } else { None })
+        .filter_map(|(_, a)| if let RankAnswer::Host(reply) = a { Some((**reply).clone()) } else { None })
         .collect()
 }
 

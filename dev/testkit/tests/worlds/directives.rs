@@ -11,7 +11,7 @@ use phalanx_dvm::map::Policy;
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, JobVerdict, Limits, names};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
-use phalanx_testkit::{Answer, Op, Random, Script, Setup, Step, World};
+use phalanx_testkit::{Op, Random, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::{Info, Nspace, ProcId, Value};
 
@@ -199,7 +199,7 @@ fn live(seed: u64, most: u64, on_failure: FailurePolicy) {
     for (number, request) in requests.iter().enumerate() {
         let asker = ProcId::new(&Nspace::new("world@1").unwrap(), Rank(number as u32));
         let reply = match world.procs[&asker].answers.first() {
-            Some((_, Answer::Host(reply))) => reply,
+            Some((_, RankAnswer::Host(reply))) => reply,
             other => panic!("{request:?}: {other:?}\n{story:#?}\n{}", world.explain()),
         };
         let results = results(reply);

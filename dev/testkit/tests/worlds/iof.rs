@@ -11,7 +11,7 @@ use phalanx_core::{Event, HostOp, HostReply, Time};
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, NodeId};
 use phalanx_spec::{IofChannel, Rank, Status, keys};
 use phalanx_testkit::scripted::{ScriptedServer, Tap};
-use phalanx_testkit::{Answer, Op, Random, Script, Setup, Step, World};
+use phalanx_testkit::{Op, Random, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::cmd::iof::{Pull, Push};
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Value};
@@ -51,7 +51,7 @@ fn nspace(number: u32) -> Nspace {
 fn answers(world: &World<ScriptedServer>, proc: &ProcId) -> Vec<HostReply> {
     let given = world.procs[proc].answers.iter();
     given
-        .filter_map(|(_, a)| if let Answer::Host(reply) = a { Some((**reply).clone()) } else { None })
+        .filter_map(|(_, a)| if let RankAnswer::Host(reply) = a { Some((**reply).clone()) } else { None })
         .collect()
 }
 

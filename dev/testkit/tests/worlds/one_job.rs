@@ -7,7 +7,7 @@ use phalanx_dvm::{
 };
 use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
 use phalanx_testkit::wired::WiredServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::{Blob, Nspace, ProcId};
 
 const LATENCY: Duration = Duration::from_micros(200);
@@ -67,7 +67,7 @@ fn processes_meet_and_end() {
             let proc = ProcId::new(&end.nspace, Rank(rank));
             let got = world.procs[&proc].answers.iter().find(|(op, _)| matches!(op, Op::Get { .. }));
             let peer = ((rank + 1) % size).to_string();
-            assert_eq!(got.map(|(_, answer)| answer), Some(&Answer::Value(Blob::from(peer.as_bytes()))));
+            assert_eq!(got.map(|(_, answer)| answer), Some(&RankAnswer::Value(Blob::from(peer.as_bytes()))));
             assert_eq!(world.user.output(&proc, IofChannel::STDOUT), format!("I am {proc}\n").as_bytes());
             assert!(world.user.streams[&(proc.clone(), IofChannel::STDERR)].ended);
             assert_eq!(end.procs[rank as usize].status, Some(ExitStatus::Code(0)));
@@ -93,8 +93,8 @@ fn values_of_a_dead_rank_are_found_from_other_nodes() {
     });
     let end = run(&mut world, JobRequest { on_failure: FailurePolicy::Continue, ..job("dies", 2) });
     let answers = &world.procs[&ProcId::new(&end.nspace, Rank(0))].answers;
-    assert_eq!(answers[1].1, Answer::Value(Blob::from(&b"1"[..])));
-    assert_eq!(answers[2].1, Answer::Done(Status::ERR_NOT_FOUND));
+    assert_eq!(answers[1].1, RankAnswer::Value(Blob::from(&b"1"[..])));
+    assert_eq!(answers[2].1, RankAnswer::Done(Status::ERR_NOT_FOUND));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn the_pid_of_a_remote_rank_is_not_found_at_once() {
     });
     let end = run(&mut world, job("asks", 2));
     let answers = &world.procs[&ProcId::new(&end.nspace, Rank(0))].answers;
-    assert_eq!(answers[1].1, Answer::Done(Status::ERR_NOT_FOUND));
+    assert_eq!(answers[1].1, RankAnswer::Done(Status::ERR_NOT_FOUND));
     assert!(end.duration < Duration::from_secs(1), "{end:?}");
 }
 
@@ -273,8 +273,8 @@ fn published_data_is_found_by_others() {
         let fate = &world.procs[&ProcId::new(&end.nspace, Rank(rank))];
         fate.answers.iter().map(|(_, answer)| answer.clone()).collect::<Vec<_>>()
     };
-    let done = |status| Answer::Done(status);
-    let found = Answer::Value(Blob::from(&b"4711"[..]));
+    let done = |status| RankAnswer::Done(status);
+    let found = RankAnswer::Value(Blob::from(&b"4711"[..]));
     let (ok, no) = (done(Status::SUCCESS), done(Status::ERR_NOT_FOUND));
     assert_eq!(answers(0), [ok.clone(), ok.clone(), done(Status::ERR_DUPLICATE_KEY), ok.clone(), ok.clone()]);
     assert_eq!(answers(1), [ok.clone(), no.clone(), done(Status::ERR_TIMEOUT), found, no, ok]);

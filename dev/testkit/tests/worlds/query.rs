@@ -8,7 +8,7 @@ use phalanx_core::host::{Asked, HostOp, HostReply};
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, names};
 use phalanx_spec::{ProcState, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::{DataArray, Info, Nspace, ProcId, Query, Value};
@@ -36,7 +36,7 @@ fn ask(proc: &ProcId, key: &str, qualifiers: Vec<Info>) -> Step {
 fn answers(world: &World<ScriptedServer>, nspace: &str) -> Vec<Result<Value, Status>> {
     let proc = ProcId::new(&Nspace::new(nspace).unwrap(), Rank(0));
     let given = world.procs[&proc].answers.iter().map(|(_, answer)| match answer {
-        Answer::Host(reply) => match &**reply {
+        RankAnswer::Host(reply) => match &**reply {
             HostReply::Infos(Status::SUCCESS, info) => {
                 info.first().map(|info| info.value.clone()).ok_or(Status::SUCCESS)
             }

@@ -10,7 +10,7 @@ use phalanx_core::HostReply;
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_testkit::wired::WiredServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 /// Two ranks on each of these nodes.
@@ -56,13 +56,13 @@ fn rank(rank: u32) -> ProcId {
 
 fn statuses(world: &World<WiredServer>, number: u32) -> Vec<Status> {
     let given = world.procs[&rank(number)].answers.iter();
-    let status = |answer: &Answer| match answer {
-        Answer::Done(status) => *status,
-        Answer::Host(reply) => match &**reply {
+    let status = |answer: &RankAnswer| match answer {
+        RankAnswer::Done(status) => *status,
+        RankAnswer::Host(reply) => match &**reply {
             HostReply::Infos(status, _) => *status,
             other => panic!("{other:?}"),
         },
-        Answer::Value(value) => panic!("{value:?}"),
+        RankAnswer::Value(value) => panic!("{value:?}"),
     };
     given.map(|(_, answer)| status(answer)).collect()
 }
@@ -147,7 +147,7 @@ fn told_values(world: &World<WiredServer>, number: u32) -> Vec<String> {
     let given = world.procs[&rank(number)].answers.iter();
     let gets = given.filter(|(op, _)| matches!(op, Op::Get { .. }));
     let told = gets.map(|(_, answer)| match answer {
-        Answer::Value(value) => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        RankAnswer::Value(value) => String::from_utf8_lossy(value.as_bytes()).into_owned(),
         _ => String::new(),
     });
     told.collect()

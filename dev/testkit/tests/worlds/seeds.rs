@@ -6,16 +6,16 @@ pub(super) fn each_seed(seeds: std::ops::Range<u64>, mut live: impl FnMut(u64)) 
     let more = seeds.start + (seeds.end - seeds.start) * number("CHAOS_TIMES").unwrap_or(1);
     let seeds = number("CHAOS_SEED").map_or(seeds.start..more, |seed| seed..seed + 1);
     for seed in seeds {
-        let told = Told(seed);
+        let told = PrintsSeed(seed);
         live(seed);
         std::mem::forget(told);
     }
 }
 
 /// Prints the seed if a test panics.
-struct Told(u64);
+struct PrintsSeed(u64);
 
-impl Drop for Told {
+impl Drop for PrintsSeed {
     fn drop(&mut self) {
         eprintln!("seed {}: repeat with CHAOS_SEED={}", self.0, self.0);
     }

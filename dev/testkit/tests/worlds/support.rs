@@ -12,7 +12,7 @@ use phalanx_core::host::{
 use phalanx_dvm::{AppSpec, JobRequest, Limits};
 use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::cmd::allocate::Allocate;
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::credential::{GetCredential, ValidateCredential};
@@ -45,7 +45,7 @@ fn ask(ops: impl Fn(&ProcId) -> Vec<HostOp> + 'static) -> BTreeMap<u32, Vec<Host
     let given = |rank: u32| {
         let answers = &world.procs[&ProcId::new(&job, Rank(rank))].answers;
         let host = answers.iter().map(|(_, answer)| match answer {
-            Answer::Host(reply) => (**reply).clone(),
+            RankAnswer::Host(reply) => (**reply).clone(),
             other => panic!("{other:?}"),
         });
         host.collect()

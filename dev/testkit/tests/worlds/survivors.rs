@@ -8,7 +8,7 @@ use phalanx_core::HostReply;
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, NodeId};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_testkit::wired::WiredServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 const NODES: u32 = 3;
@@ -60,12 +60,12 @@ fn listen() -> Step {
 fn answers(world: &World<WiredServer>, number: u32) -> Vec<Result<Vec<ProcId>, Status>> {
     let given = world.procs[&rank(number)].answers.iter();
     let answers = given.map(|(_, answer)| match answer {
-        Answer::Host(reply) => match &**reply {
+        RankAnswer::Host(reply) => match &**reply {
             HostReply::Group(Ok(formed)) => Ok(formed.members.clone()),
             other => panic!("{other:?}"),
         },
-        Answer::Done(status) => Err(*status),
-        Answer::Value(value) => panic!("{value:?}"),
+        RankAnswer::Done(status) => Err(*status),
+        RankAnswer::Value(value) => panic!("{value:?}"),
     });
     answers.collect()
 }

@@ -10,7 +10,7 @@ use phalanx_core::host::{Asked, ClientLost, HostOp, HostReply, ToolRequest};
 use phalanx_dvm::{AppSpec, JobRequest, JobVerdict, Limits, NodeId};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, Nspace, ProcId};
 
@@ -54,7 +54,7 @@ fn replies(world: &Tools, rank: u32) -> Vec<HostReply> {
     let daemon = ProcId::new(&Nspace::new("world@1").unwrap(), Rank(rank));
     let answers = world.procs.get(&daemon).map(|proc| proc.answers.as_slice()).unwrap_or_default();
     let host = answers.iter().map(|(_, answer)| match answer {
-        Answer::Host(reply) => (**reply).clone(),
+        RankAnswer::Host(reply) => (**reply).clone(),
         other => panic!("{other:?}"),
     });
     host.collect()

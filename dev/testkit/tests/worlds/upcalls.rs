@@ -9,7 +9,7 @@ use phalanx_dvm::{
 };
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::iof::Push;
 use phalanx_wire::cmd::query::Queries;
@@ -34,7 +34,7 @@ fn ask(op: HostOp) -> Step {
 fn answers(world: &World<ScriptedServer>, proc: &ProcId) -> Vec<HostReply> {
     let given = world.procs[proc].answers.iter();
     given
-        .filter_map(|(_, a)| if let Answer::Host(reply) = a { Some((**reply).clone()) } else { None })
+        .filter_map(|(_, a)| if let RankAnswer::Host(reply) = a { Some((**reply).clone()) } else { None })
         .collect()
 }
 

@@ -8,7 +8,7 @@ use phalanx_dvm::hosts::HostEntry;
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId};
 use phalanx_spec::{IofChannel, Range, Rank, Status};
 use phalanx_testkit::scripted::ScriptedServer;
-use phalanx_testkit::{Answer, Op, Script, Setup, Shelf, Step, World};
+use phalanx_testkit::{Op, RankAnswer, Script, Setup, Shelf, Step, World};
 use phalanx_wire::{Blob, ProcId};
 
 const RADIX: u32 = 32;
@@ -31,8 +31,8 @@ fn fence(collect: bool) -> Op {
     Op::Fence { procs: Vec::new(), collect }
 }
 
-fn card(rank: u32) -> Answer {
-    Answer::Value(Blob::from(format!("card of {rank}").into_bytes()))
+fn card(rank: u32) -> RankAnswer {
+    RankAnswer::Value(Blob::from(format!("card of {rank}").into_bytes()))
 }
 
 #[test]
@@ -117,7 +117,9 @@ fn run(nodes: u32) {
         let proc = ProcId::new(&narrow.nspace, Rank(rank));
         let fate = &world.procs[&proc];
         assert_eq!(fate.answers[3].1, card((rank + 500) % 1000));
-        assert!(fate.answers.iter().all(|(_, answer)| *answer != Answer::Done(Status::ERR_LOST_CONNECTION)));
+        assert!(
+            fate.answers.iter().all(|(_, answer)| *answer != RankAnswer::Done(Status::ERR_LOST_CONNECTION))
+        );
         assert_eq!(fate.answers.len(), 7);
         assert_eq!(world.user.output(&proc, IofChannel::STDOUT), format!("{rank} through\n").as_bytes());
     }
@@ -139,6 +141,6 @@ fn run(nodes: u32) {
         assert_eq!(world.user.output(&end.proc, IofChannel::STDOUT), format!("{rank} ends\n").as_bytes());
     }
     let looked_up = &world.procs[&ProcId::new(&wide.nspace, Rank(8000))].answers[5].1;
-    assert_eq!(*looked_up, Answer::Value(Blob::from(&b"4711"[..])));
+    assert_eq!(*looked_up, RankAnswer::Value(Blob::from(&b"4711"[..])));
     println!("{} messages, {} events, {:?} simulated", world.messages(), world.steps(), world.now);
 }

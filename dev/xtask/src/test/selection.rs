@@ -6,7 +6,7 @@ pub(crate) const USAGE: &str =
     "test [--no-peers] [--strict] [--repeat N [--loaded]] [--in BINARY] [--exact] [FILTER..]";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct Selection {
     pub(crate) peers: bool,
     /// A failed test is not repeated.
     pub(crate) strict: bool,
@@ -21,16 +21,16 @@ pub(crate) struct Wanted {
     pub(crate) filters: Vec<String>,
 }
 
-impl Default for Wanted {
-    fn default() -> Wanted {
+impl Default for Selection {
+    fn default() -> Selection {
         let (strict, repeat, loaded, binary, exact) = (false, None, false, None, false);
-        Wanted { peers: true, strict, repeat, loaded, binary, exact, filters: Vec::new() }
+        Selection { peers: true, strict, repeat, loaded, binary, exact, filters: Vec::new() }
     }
 }
 
-impl Wanted {
-    pub(crate) fn parse(arguments: &[String]) -> Result<Wanted> {
-        let mut wanted = Wanted::default();
+impl Selection {
+    pub(crate) fn parse(arguments: &[String]) -> Result<Selection> {
+        let mut wanted = Selection::default();
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -69,8 +69,8 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Wanted> {
-        Wanted::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parsed(line: &str) -> Result<Selection> {
+        Selection::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]

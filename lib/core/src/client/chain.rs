@@ -26,7 +26,7 @@ pub(super) struct Handler {
     pub(super) stays_here: bool,
     name: Option<String>,
     object: Option<Value>,
-    place: Place,
+    place: Position,
     range: Range,
     sources: Vec<ProcId>,
     affected: Vec<ProcId>,
@@ -34,7 +34,7 @@ pub(super) struct Handler {
 
 /// The requested place of a handler.
 #[derive(Clone, Debug, PartialEq)]
-enum Place {
+enum Position {
     First,
     FirstInCategory,
     Front,
@@ -68,7 +68,7 @@ impl Handler {
             stays_here: range == Range::PROC_LOCAL,
             name: text(keys::EVENT_HDLR_NAME),
             object: info.find(keys::EVENT_RETURN_OBJECT).cloned(),
-            place: Place::of(info),
+            place: Position::of(info),
             range,
             sources: procs(info, keys::EVENT_CUSTOM_RANGE),
             affected: affected(info),
@@ -77,8 +77,8 @@ impl Handler {
 
     fn category(&self) -> Category {
         match (&self.place, self.codes.len()) {
-            (Place::First, _) => Category::First,
-            (Place::Last, _) => Category::Last,
+            (Position::First, _) => Category::First,
+            (Position::Last, _) => Category::Last,
             (_, 0) => Category::Default,
             (_, 1) => Category::Single,
             _ => Category::Multi,
@@ -104,25 +104,25 @@ impl Handler {
     }
 }
 
-impl Place {
-    fn of(info: &[Info]) -> Place {
+impl Position {
+    fn of(info: &[Info]) -> Position {
         let name = |key| info.find(key).and_then(Value::as_str).map(str::to_owned);
         if info.is_set(keys::EVENT_HDLR_FIRST) {
-            Place::First
+            Position::First
         } else if info.is_set(keys::EVENT_HDLR_LAST) {
-            Place::Last
+            Position::Last
         } else if info.is_set(keys::EVENT_HDLR_FIRST_IN_CATEGORY) {
-            Place::FirstInCategory
+            Position::FirstInCategory
         } else if info.is_set(keys::EVENT_HDLR_LAST_IN_CATEGORY) {
-            Place::LastInCategory
+            Position::LastInCategory
         } else if let Some(other) = name(keys::EVENT_HDLR_BEFORE) {
-            Place::Before(other)
+            Position::Before(other)
         } else if let Some(other) = name(keys::EVENT_HDLR_AFTER) {
-            Place::After(other)
+            Position::After(other)
         } else if info.is_set(keys::EVENT_HDLR_APPEND) {
-            Place::Back
+            Position::Back
         } else {
-            Place::Front
+            Position::Front
         }
     }
 }
@@ -170,18 +170,18 @@ impl Chains {
         let start = self.handlers.partition_point(|handler| handler.category() < category);
         let end = self.handlers.partition_point(|handler| handler.category() <= category);
         let peers = self.handlers.get(start..end)?;
-        let first = peers.first().is_some_and(|handler| handler.place == Place::FirstInCategory);
-        let last = peers.last().is_some_and(|handler| handler.place == Place::LastInCategory);
+        let first = peers.first().is_some_and(|handler| handler.place == Position::FirstInCategory);
+        let last = peers.last().is_some_and(|handler| handler.place == Position::LastInCategory);
         let named =
             |name: &str| self.handlers.iter().position(|handler| handler.name.as_deref() == Some(name));
         match &new.place {
-            Place::First | Place::Last => peers.is_empty().then_some(start),
-            Place::FirstInCategory => (!first).then_some(start),
-            Place::LastInCategory => (!last).then_some(end),
-            Place::Front => Some(start + usize::from(first)),
-            Place::Back => Some(end - usize::from(last)),
-            Place::Before(name) => named(name).filter(|at| *at >= start).map(|at| at.min(end)),
-            Place::After(name) => named(name).filter(|at| *at < end).map(|at| (at + 1).max(start)),
+            Position::First | Position::Last => peers.is_empty().then_some(start),
+            Position::FirstInCategory => (!first).then_some(start),
+            Position::LastInCategory => (!last).then_some(end),
+            Position::Front => Some(start + usize::from(first)),
+            Position::Back => Some(end - usize::from(last)),
+            Position::Before(name) => named(name).filter(|at| *at >= start).map(|at| at.min(end)),
+            Position::After(name) => named(name).filter(|at| *at < end).map(|at| (at + 1).max(start)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! How a process introduces itself to a server: as a client that the server's host started, or as a tool.
 
 use phalanx_spec::{Status, keys};
-use phalanx_wire::hello::{Answer, COLLECTED, ClientWelcome, Flavor, Hello, ToolWelcome};
+use phalanx_wire::hello::{COLLECTED, ClientWelcome, Flavor, Hello, HelloAnswer, ToolWelcome};
 use phalanx_wire::{Info, ProcId, Value};
 
 use super::link::Link;
@@ -47,21 +47,21 @@ pub(super) fn take_welcome(
     bytes: &[u8],
 ) -> Result<Option<usize>, InitError> {
     let Introduction::Tool { flavor, .. } = *introduction else {
-        return match Answer::<ClientWelcome>::decode(bytes) {
+        return match HelloAnswer::<ClientWelcome>::decode(bytes) {
             None => Ok(None),
-            Some((Answer::Refused(status), _)) => Err(InitError::Refused(status)),
-            Some((Answer::Welcome(welcome), length)) => {
+            Some((HelloAnswer::Refused(status), _)) => Err(InitError::Refused(status)),
+            Some((HelloAnswer::Welcome(welcome), length)) => {
                 link.index = welcome.index;
                 Ok(Some(length))
             }
         };
     };
-    let answer = Answer::<ToolWelcome>::decode(bytes, flavor)
+    let answer = HelloAnswer::<ToolWelcome>::decode(bytes, flavor)
         .map_err(|error| InitError::BadWelcome(error.to_string()))?;
     match answer {
         None => Ok(None),
-        Some((Answer::Refused(status), _)) => Err(InitError::Refused(status)),
-        Some((Answer::Welcome(welcome), length)) => {
+        Some((HelloAnswer::Refused(status), _)) => Err(InitError::Refused(status)),
+        Some((HelloAnswer::Welcome(welcome), length)) => {
             if welcome.security != Status::SUCCESS {
                 return Err(InitError::Refused(welcome.security));
             }

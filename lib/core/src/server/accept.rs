@@ -12,7 +12,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::codec::Release;
 use phalanx_wire::credential::Credential;
 use phalanx_wire::hello::{
-    Answer, COLLECTED, ClientWelcome, Flavor, Hello, HelloReader, MAX_HELLO, SECRET, ToolWelcome,
+    COLLECTED, ClientWelcome, Flavor, Hello, HelloAnswer, HelloReader, MAX_HELLO, SECRET, ToolWelcome,
 };
 use phalanx_wire::{InfoList, ProcId, Value};
 use tracing::{debug, warn};
@@ -279,7 +279,7 @@ impl Strangers {
             self.turn_away(cx, conn, refusal);
             return None;
         }
-        let welcome = Answer::Welcome(ClientWelcome { index: proc.rank.0 }).encode();
+        let welcome = HelloAnswer::Welcome(ClientWelcome { index: proc.rank.0 }).encode();
         self.admit(cx, conn, proc.clone(), PeerKind::Client, welcome)
     }
 
@@ -317,7 +317,8 @@ impl Strangers {
             }
         };
         let server = cx.config.identity.clone();
-        let welcome = Answer::Welcome(ToolWelcome { assigned, server, security: Status::SUCCESS }).encode();
+        let welcome =
+            HelloAnswer::Welcome(ToolWelcome { assigned, server, security: Status::SUCCESS }).encode();
         self.admit(cx, conn, proc, PeerKind::Tool, welcome)
     }
 
@@ -373,7 +374,7 @@ impl Strangers {
         let Some(hello) = self.expected(conn) else { return };
         warn!(conn = conn.0, flavor = ?hello.flavor, proc = ?hello.proc, status = %refusal.status, "refused");
         if !is_welcomed_as_client(hello.flavor) && hello.release() >= READS_REFUSALS {
-            let frame = Answer::<ToolWelcome>::Refused(as_failure(refusal.status)).encode();
+            let frame = HelloAnswer::<ToolWelcome>::Refused(as_failure(refusal.status)).encode();
             cx.out.push(Output::Send { conn, frame });
         }
         self.refuse(cx, conn, refusal.why);

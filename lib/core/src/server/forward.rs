@@ -2,7 +2,7 @@
 //! client.
 
 use phalanx_spec::Status;
-use phalanx_wire::cmd::{Answer, HostRequest};
+use phalanx_wire::cmd::{AnswerBody, HostRequest};
 
 use super::host::Then;
 use super::peer::Asker;
@@ -17,9 +17,9 @@ pub(super) fn on_host_request(cx: &mut Cx<'_>, from: Asker, mut request: HostReq
         directives.extend(from.identity());
     }
     let then = match request.answer() {
-        Answer::Nothing => Then::Answer(from.clone()),
-        Answer::Infos => Then::AnswerInfos(from.clone()),
-        Answer::Credential => Then::AnswerCredential(from.clone()),
+        AnswerBody::Nothing => Then::Answer(from.clone()),
+        AnswerBody::Infos => Then::AnswerInfos(from.clone()),
+        AnswerBody::Credential => Then::AnswerCredential(from.clone()),
     };
     cx.ask(Some(&from.proc), HostOp::Asked(Asked { from: from.proc.clone(), request }), then);
 }

@@ -34,13 +34,13 @@ pub(super) struct Shelf {
 struct Shelved {
     /// The number of the latest collection.
     last: u32,
-    state: Place,
+    state: LatestFile,
     /// The last opened file: the next collection may be appended to it.
     file: Option<(Text, Arc<dyn ReadAt>)>,
 }
 
 #[derive(Clone, Debug, Default)]
-enum Place {
+enum LatestFile {
     #[default]
     Nothing,
     Named(Text, u64),
@@ -58,20 +58,21 @@ impl Shelf {
         let mut shelved = write(&self.shelved);
         let named = named.filter(|_| shelved.last < LAST);
         shelved.last += u32::from(named.is_some());
-        shelved.state = named.map_or(Place::Nothing, |named| Place::Named(named.file.clone(), named.at));
+        shelved.state =
+            named.map_or(LatestFile::Nothing, |named| LatestFile::Named(named.file.clone(), named.at));
         self.good.store(if named.is_some() { shelved.last } else { 0 }, Ordering::Release);
     }
 
     /// The result of opening the collection of this number.
     fn opened(&self, number: u32, collection: Option<&Arc<Opened>>) {
         let mut shelved = write(&self.shelved);
-        if shelved.last != number || !matches!(shelved.state, Place::Named(..)) {
+        if shelved.last != number || !matches!(shelved.state, LatestFile::Named(..)) {
             return;
         }
         match collection {
-            Some(collection) => shelved.state = Place::Open(collection.clone()),
+            Some(collection) => shelved.state = LatestFile::Open(collection.clone()),
             None => {
-                shelved.state = Place::Nothing;
+                shelved.state = LatestFile::Nothing;
                 self.good.store(0, Ordering::Release);
             }
         }
@@ -144,9 +145,11 @@ impl Store {
     fn open_collection(&self, space: &Space, nspace: &str, good: u32) -> Option<Arc<Opened>> {
         let (file, at, known) = match &*read(&space.shelf.shelved) {
             Shelved { last, .. } if *last != good => return None,
-            Shelved { state: Place::Open(collection), .. } => return Some(collection.clone()),
-            Shelved { state: Place::Named(file, at), file: known, .. } => (file.clone(), *at, known.clone()),
-            Shelved { state: Place::Nothing, .. } => return None,
+            Shelved { state: LatestFile::Open(collection), .. } => return Some(collection.clone()),
+            Shelved { state: LatestFile::Named(file, at), file: known, .. } => {
+                (file.clone(), *at, known.clone())
+            }
+            Shelved { state: LatestFile::Nothing, .. } => return None,
         };
         let pages = match known {
             Some((name, pages)) if name == file => Some(pages),

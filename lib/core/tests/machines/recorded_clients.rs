@@ -26,7 +26,7 @@ use phalanx_wire::cmd::{
 };
 use phalanx_wire::codec::{Dialect, Reader, Release};
 use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, FrameReader, HEADER_LEN, TAG_HEARTBEAT, encode_frame};
-use phalanx_wire::hello::{Answer, Flavor, Hello, HelloReader, ToolWelcome};
+use phalanx_wire::hello::{Flavor, Hello, HelloAnswer, HelloReader, ToolWelcome};
 use phalanx_wire::{Blob, Kval, ProcId};
 
 #[test]
@@ -120,9 +120,10 @@ impl Recording {
     /// The client's name: its own, or the one that their server assigned.
     fn proc(&self) -> ProcId {
         let named =
-            || match Answer::<ToolWelcome>::decode(&self.welcome, self.hello.flavor).unwrap().unwrap().0 {
-                Answer::Welcome(welcome) => welcome.assigned.unwrap(),
-                Answer::Refused(status) => panic!("{status}"),
+            || match HelloAnswer::<ToolWelcome>::decode(&self.welcome, self.hello.flavor).unwrap().unwrap().0
+            {
+                HelloAnswer::Welcome(welcome) => welcome.assigned.unwrap(),
+                HelloAnswer::Refused(status) => panic!("{status}"),
             };
         self.hello.proc.clone().unwrap_or_else(named)
     }
@@ -220,11 +221,14 @@ impl Replay {
                 assert_eq!(bytes[..4], self.recording.welcome[..4]);
             } else {
                 let flavor = self.recording.hello.flavor;
-                let welcome =
-                    |bytes: &[u8]| match Answer::<ToolWelcome>::decode(bytes, flavor).unwrap().unwrap().0 {
-                        Answer::Welcome(welcome) => (welcome.assigned, welcome.security),
-                        Answer::Refused(status) => panic!("{status}"),
-                    };
+                let welcome = |bytes: &[u8]| match HelloAnswer::<ToolWelcome>::decode(bytes, flavor)
+                    .unwrap()
+                    .unwrap()
+                    .0
+                {
+                    HelloAnswer::Welcome(welcome) => (welcome.assigned, welcome.security),
+                    HelloAnswer::Refused(status) => panic!("{status}"),
+                };
                 assert_eq!(welcome(bytes), welcome(&self.recording.welcome));
             }
             self.reader = Some(FrameReader::default());
@@ -334,7 +338,7 @@ impl Replay {
                 }
                 HostReply::Done(recorded)
             }
-            HostOp::Asked(asked) if asked.answer() == cmd::Answer::Credential && !failed => {
+            HostOp::Asked(asked) if asked.answer() == cmd::AnswerBody::Credential && !failed => {
                 let reply = credential::Reply::decode(&open.unwrap(), dialect).unwrap();
                 HostReply::Credential(Ok((reply.credential, reply.info)))
             }
@@ -350,7 +354,7 @@ impl Replay {
                 reply.info.retain(|info| asked(info.key.as_str()));
                 HostReply::Infos(reply.status, reply.info)
             }
-            HostOp::Asked(asked) if asked.answer() == cmd::Answer::Nothing => HostReply::Done(recorded),
+            HostOp::Asked(asked) if asked.answer() == cmd::AnswerBody::Nothing => HostReply::Done(recorded),
             HostOp::Monitor(_) | HostOp::Asked(_) => {
                 match open.map(|payload| InfoReply::decode(&payload, dialect)) {
                     Some(Ok(reply)) => HostReply::Infos(reply.status, reply.info),

@@ -76,7 +76,7 @@ pub(crate) struct Setup<M> {
     pub(crate) trust: Trust,
 }
 
-pub(crate) type Upcalls = Box<dyn FnMut(HostOp, Answer) + Send>;
+pub(crate) type Upcalls = Box<dyn FnMut(HostOp, HostAnswer) + Send>;
 
 /// The program's callbacks that run when the machine makes progress.
 pub(crate) enum Callback {
@@ -144,12 +144,12 @@ impl Drop for OutputDone {
 }
 
 /// Sends the host's answer to one upcall, from any thread, even after the engine has ended.
-pub(crate) struct Answer {
+pub(crate) struct HostAnswer {
     to: Arc<dyn Inbox>,
     call: HostCall,
 }
 
-impl Answer {
+impl HostAnswer {
     /// Returns whether the engine took it. `after` runs once it has been taken, where progress is made.
     pub(crate) fn send(self, reply: HostReply, after: Afterwards) -> bool {
         self.to.answered(self.call, reply, after)

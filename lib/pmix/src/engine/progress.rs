@@ -26,9 +26,7 @@ use super::queue::Queue;
 use super::receiver::Held;
 use super::slot::Reply;
 use super::thread;
-use super::{
-    Answer as HostAnswer, Callback, EventDone, Explanation, Order, OutputDone, Role, Setup, Upcalls,
-};
+use super::{Callback, EventDone, Explanation, HostAnswer, Order, OutputDone, Role, Setup, Upcalls};
 use phalanx_shell::Trust;
 use phalanx_shell::collected::Written;
 use phalanx_shell::look::look_at;
@@ -54,11 +52,11 @@ pub(super) struct Progress<M: Role> {
     handlers: BTreeMap<HandlerId, Callback>,
     buffer: Vec<u8>,
     next: Next,
-    place: Place,
+    place: RunsOn,
     /// Outputs that came up on a thread of the program and belong on ours.
     put_off: VecDeque<Output<M::Return, ClientDelivery>>,
     /// Answers for waiting callers. They are sent after the lock is released, so that the callers' next calls find it free.
-    answers: Vec<Answer<M>>,
+    answers: Vec<ReplyWith<M>>,
     /// When our thread comes back at the latest, if at all.
     back: Option<Time>,
 }
@@ -71,7 +69,7 @@ enum Next {
 
 /// Where the machine is at work.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RunsOn {
     /// On our thread, or one that the program makes progress with: callbacks run.
     Inside,
     /// On the thread of a caller, which makes its call.
@@ -104,7 +102,7 @@ impl<M: Role> Progress<M> {
             handlers: BTreeMap::new(),
             buffer: vec![0; READ_AT_FIRST],
             next: Next::Turn,
-            place: Place::Inside,
+            place: RunsOn::Inside,
             put_off: VecDeque::new(),
             answers: Vec::new(),
             back: None,
@@ -169,7 +167,7 @@ impl<M: Role> Progress<M> {
         let _inside = thread::enter(self.queue.identity());
         let (poller, longest) = self.rest_of_receiver();
         let ready = poller.wait(longest);
-        self.work_at(Place::Inside, |progress| {
+        self.work_at(RunsOn::Inside, |progress| {
             progress.receive(ready);
             progress.on_time();
         });
@@ -187,7 +185,7 @@ impl<M: Role> Progress<M> {
         if self.next == Next::Stop || !self.put_off.is_empty() || !self.queue.is_empty() {
             return Err((call, reply));
         }
-        self.work_at(Place::Visit, |progress| {
+        self.work_at(RunsOn::Visit, |progress| {
             let id = progress.enter(call, reply);
             // Before anything is sent: the answer may arrive at once, and would wake our thread.
             if let Some(caller) = caller
@@ -251,7 +249,7 @@ impl<M: Role> Progress<M> {
 
     /// Handles the input that the receiver has waited for.
     pub(super) fn received(&mut self, ready: io::Result<Vec<Ready>>) {
-        self.work_at(Place::Receiver, |progress| {
+        self.work_at(RunsOn::Receiver, |progress| {
             progress.receive(ready);
             progress.on_time();
         });
@@ -284,13 +282,13 @@ impl<M: Role> Progress<M> {
     }
 
     /// Works on a thread of the program; panics are caught.
-    fn work_at(&mut self, place: Place, work: impl FnOnce(&mut Self)) {
+    fn work_at(&mut self, place: RunsOn, work: impl FnOnce(&mut Self)) {
         self.place = place;
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
             tracing::error!("the progress engine has panicked and ends");
             self.next = Next::Stop;
         }
-        self.place = Place::Inside;
+        self.place = RunsOn::Inside;
         give(std::mem::take(&mut self.answers));
     }
 
@@ -443,7 +441,7 @@ impl<M: Role> Progress<M> {
                     let data = buffer.get(..count).unwrap_or_default();
                     self.feed(Input::Bytes { conn, data });
                     // Reports what handlers have taken before they get more.
-                    if self.place == Place::Inside && self.next == Next::Turn && !self.queue.is_empty() {
+                    if self.place == RunsOn::Inside && self.next == Next::Turn && !self.queue.is_empty() {
                         self.obey_all();
                     }
                     if self.machine.is_full(conn) {
@@ -503,9 +501,9 @@ impl<M: Role> Progress<M> {
     /// run.
     fn is_put_off(&self, output: &Output<M::Return, ClientDelivery>) -> bool {
         match self.place {
-            Place::Inside => false,
-            Place::Visit => self.runs_callback(output),
-            Place::Receiver => {
+            RunsOn::Inside => false,
+            RunsOn::Visit => self.runs_callback(output),
+            RunsOn::Receiver => {
                 let is_behind = !self.put_off.is_empty() && matches!(output, Output::Return { .. });
                 is_behind || self.runs_callback(output)
             }
@@ -602,7 +600,7 @@ type WantedBy<M> = Option<Reply<<M as Machine>::Return>>;
 /// A call that has not been made.
 pub(super) type Unmade<M> = (<M as Machine>::Call, WantedBy<M>);
 
-type Answer<M> = (Reply<<M as Machine>::Return>, <M as Machine>::Return);
+type ReplyWith<M> = (Reply<<M as Machine>::Return>, <M as Machine>::Return);
 
 fn give<T>(answers: Vec<(Reply<T>, T)>) {
     answers.into_iter().for_each(|(reply, answer)| reply.send(answer));

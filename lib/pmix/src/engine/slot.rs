@@ -11,7 +11,8 @@ use super::sync::{Condvar, Mutex};
 
 /// Both ends of a new slot.
 pub(super) fn slot<T>() -> (Reply<T>, Wait<T>) {
-    let slot = Arc::new(Slot { state: Mutex::new(Answer::Waiting(Caller::Awake)), changed: Condvar::new() });
+    let slot =
+        Arc::new(Slot { state: Mutex::new(SlotState::Waiting(Caller::Awake)), changed: Condvar::new() });
     (Reply { to: Some(Answered::Waiting(slot.clone())) }, Wait { slot })
 }
 
@@ -21,11 +22,11 @@ pub(super) fn callback<T>(run: impl FnOnce(Option<T>) + Send + 'static) -> Reply
 }
 
 struct Slot<T> {
-    state: Mutex<Answer<T>>,
+    state: Mutex<SlotState<T>>,
     changed: Condvar,
 }
 
-enum Answer<T> {
+enum SlotState<T> {
     Waiting(Caller),
     Answered(T),
     Abandoned,
@@ -80,14 +81,14 @@ impl<T> Reply<T> {
     fn end(&mut self, answer: Option<T>) {
         match self.to.take() {
             Some(Answered::Waiting(slot)) => {
-                let answer = answer.map_or(Answer::Abandoned, Answer::Answered);
+                let answer = answer.map_or(SlotState::Abandoned, SlotState::Answered);
                 let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
                 let before = std::mem::replace(&mut *state, answer);
                 drop(state);
                 match before {
-                    Answer::Waiting(Caller::Asleep) => slot.changed.notify_one(),
-                    Answer::Waiting(Caller::Receiving(poller)) => poller.interrupt(),
-                    Answer::Waiting(Caller::Awake) | Answer::Answered(_) | Answer::Abandoned => {}
+                    SlotState::Waiting(Caller::Asleep) => slot.changed.notify_one(),
+                    SlotState::Waiting(Caller::Receiving(poller)) => poller.interrupt(),
+                    SlotState::Waiting(Caller::Awake) | SlotState::Answered(_) | SlotState::Abandoned => {}
                 }
             }
             Some(Answered::Callback(run)) => run(answer),
@@ -106,10 +107,10 @@ impl<T> Wait<T> {
     /// The answer, if it has come (or None if it never will); otherwise the waiting end.
     pub(super) fn try_take(self) -> Result<Option<T>, Wait<T>> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = match std::mem::replace(&mut *state, Answer::Waiting(Caller::Awake)) {
-            Answer::Answered(answer) => Some(Some(answer)),
-            Answer::Abandoned => Some(None),
-            Answer::Waiting(_) => None,
+        let taken = match std::mem::replace(&mut *state, SlotState::Waiting(Caller::Awake)) {
+            SlotState::Answered(answer) => Some(Some(answer)),
+            SlotState::Abandoned => Some(None),
+            SlotState::Waiting(_) => None,
         };
         drop(state);
         taken.ok_or(self)
@@ -118,16 +119,16 @@ impl<T> Wait<T> {
     /// From here on, until `is_awake`, an answer interrupts this poller. False: there is an answer already.
     pub(super) fn interrupts(&self, poller: &Arc<Poller>) -> bool {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = matches!(*state, Answer::Waiting(_));
+        let waits = matches!(*state, SlotState::Waiting(_));
         if waits {
-            *state = Answer::Waiting(Caller::Receiving(poller.clone()));
+            *state = SlotState::Waiting(Caller::Receiving(poller.clone()));
         }
         waits
     }
 
     pub(super) fn is_awake(&self) {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Answer::Waiting(caller) = &mut *state {
+        if let SlotState::Waiting(caller) = &mut *state {
             *caller = Caller::Awake;
         }
     }
@@ -135,10 +136,10 @@ impl<T> Wait<T> {
     /// Waits for the answer, at most this long.
     pub(super) fn pause(&self, longest: Duration) {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Answer::Waiting(caller) = &mut *state {
+        if let SlotState::Waiting(caller) = &mut *state {
             *caller = Caller::Asleep;
         }
-        let waits = |state: &mut Answer<T>| matches!(state, Answer::Waiting(_));
+        let waits = |state: &mut SlotState<T>| matches!(state, SlotState::Waiting(_));
         // A poisoned lock means that the caller will find the cause.
         let _ = self.slot.changed.wait_timeout_while(state, longest, waits);
     }
@@ -148,15 +149,15 @@ impl<T> Wait<T> {
     pub(super) fn wait(self, gives_up: impl Fn() -> bool) -> Result<Option<T>, Wait<T>> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match std::mem::replace(&mut *state, Answer::Waiting(Caller::Asleep)) {
-                Answer::Answered(answer) => return Ok(Some(answer)),
-                Answer::Abandoned => return Ok(None),
-                Answer::Waiting(_) if gives_up() => {
-                    *state = Answer::Waiting(Caller::Awake);
+            match std::mem::replace(&mut *state, SlotState::Waiting(Caller::Asleep)) {
+                SlotState::Answered(answer) => return Ok(Some(answer)),
+                SlotState::Abandoned => return Ok(None),
+                SlotState::Waiting(_) if gives_up() => {
+                    *state = SlotState::Waiting(Caller::Awake);
                     drop(state);
                     return Err(self);
                 }
-                Answer::Waiting(_) => {}
+                SlotState::Waiting(_) => {}
             }
             state = self.slot.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

@@ -6,12 +6,12 @@ use phalanx_core::{GroupFormed, HostReply};
 use phalanx_spec::Status;
 use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 
-use crate::engine::{Afterwards, Answer};
+use crate::engine::{Afterwards, HostAnswer};
 
 /// The means for a host to answer one request. Dropped unused, it refuses with `PMIX_ERROR` and logs that.
 #[must_use = "dropping it refuses the request"]
 pub struct Done<T: Outcome> {
-    answer: Option<Answer>,
+    answer: Option<HostAnswer>,
     after: Afterwards,
     operation: &'static str,
     outcome: PhantomData<fn(T)>,
@@ -27,7 +27,7 @@ pub trait Outcome: Sized {
 pub type Credential = (Blob, Vec<Info>);
 
 impl<T: Outcome> Done<T> {
-    pub(super) fn new(answer: Answer, operation: &'static str) -> Done<T> {
+    pub(super) fn new(answer: HostAnswer, operation: &'static str) -> Done<T> {
         Done { answer: Some(answer), after: Afterwards::default(), operation, outcome: PhantomData }
     }
 

@@ -10,7 +10,7 @@ use phalanx_wire::cmd::{HostRequest, allocate, control, credential, fabric, sess
 use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 
 use super::done::{Credential, Done, Outcome};
-use crate::engine::Answer;
+use crate::engine::HostAnswer;
 use phalanx_core::host::{
     AbortRequest, Asked, ConnectRequest, DirectModexRequest, EventsRequest, FenceRequest, GroupRequest,
     LogRequest, MonitorRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest,
@@ -179,7 +179,7 @@ fn refuse<T: Outcome>(done: Done<T>) {
 }
 
 /// Calls the method of this request.
-pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
+pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: HostAnswer) {
     let operation = op.operation();
     match op {
         HostOp::ClientConnected(proc) => host.client_connected(proc, Done::new(to, operation)),
@@ -215,7 +215,7 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
 }
 
 /// The same for requests that are passed on unchanged.
-fn ask_as_said(host: &mut dyn Host, from: ProcId, request: HostRequest, to: Answer) {
+fn ask_as_said(host: &mut dyn Host, from: ProcId, request: HostRequest, to: HostAnswer) {
     let operation = request.operation();
     match request {
         HostRequest::Allocate(request) => {

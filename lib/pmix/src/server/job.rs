@@ -13,7 +13,7 @@ use phalanx_wire::regex::{RegexError, regex_to_nodes, regex_to_ppn};
 use phalanx_wire::{Info, Kval, Nspace, Value};
 
 /// The server's own node.
-pub(crate) struct Place<'a> {
+pub(crate) struct OwnNode<'a> {
     pub(crate) hostname: &'a str,
     pub(crate) node_id: Option<u32>,
 }
@@ -23,7 +23,7 @@ pub(crate) fn job(
     nspace: &Nspace,
     local: Option<u32>,
     infos: &[Info],
-    place: &Place<'_>,
+    place: &OwnNode<'_>,
     earlier: Option<&JobInfo>,
 ) -> Result<JobInfo, Status> {
     let mut draft = earlier.map_or_else(Draft::default, Draft::of);
@@ -244,7 +244,7 @@ impl Draft {
         }
     }
 
-    fn finish(mut self, nspace: &Nspace, local: Option<u32>, place: &Place<'_>) -> Result<JobInfo, Status> {
+    fn finish(mut self, nspace: &Nspace, local: Option<u32>, place: &OwnNode<'_>) -> Result<JobInfo, Status> {
         let told = self.procs.keys().next_back().map_or(0, |last| last + 1);
         let here = local.unwrap_or(0);
         let size = self.size.unwrap_or(told.max(here)).max(told);
@@ -289,7 +289,7 @@ impl Draft {
     }
 
     /// Places the remaining ranks: as many here as the host states, and the others on an unknown node.
-    fn place_the_rest(&mut self, size: u32, here: u32, place: &Place<'_>) {
+    fn place_the_rest(&mut self, size: u32, here: u32, place: &OwnNode<'_>) {
         let placed = |draft: &Draft, rank| draft.procs.get(&rank).is_some_and(|proc| proc.node.is_some());
         let lost: Vec<u32> = (0..size).filter(|rank| !placed(self, *rank)).collect();
         if lost.is_empty() && !self.nodes.is_empty() {
@@ -307,7 +307,7 @@ impl Draft {
     }
 
     /// The server's own node.
-    fn own_node(&self, local: Option<u32>, place: &Place<'_>) -> Option<u32> {
+    fn own_node(&self, local: Option<u32>, place: &OwnNode<'_>) -> Option<u32> {
         let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
         let index = |wanted: &dyn Fn(&Node) -> bool| {
             (0..).zip(&self.nodes).find(|(_, node)| wanted(node)).map(|(index, _)| index)

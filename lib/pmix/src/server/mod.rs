@@ -61,7 +61,7 @@ pub struct Server {
     config: Arc<ServerConfig>,
     node_id: Option<u32>,
     /// The host's registrations of its jobs, to which it may add later.
-    jobs: Mutex<BTreeMap<Nspace, registry::Told>>,
+    jobs: Mutex<BTreeMap<Nspace, registry::Registration>>,
     changes: Mutex<Changes>,
     store: Arc<Store>,
     pid: u32,

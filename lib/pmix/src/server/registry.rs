@@ -7,12 +7,12 @@ use phalanx_core::{JobInfo, ServerCall};
 use phalanx_wire::{Info, Nspace, ProcId};
 
 use super::Server;
-use super::job::{Place, job};
+use super::job::{OwnNode, job};
 use crate::error::Error;
 
 /// The host's registration of a job.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Registration {
     job: Option<JobInfo>,
     /// Values from its setup, before it was registered.
     early: Vec<Info>,
@@ -123,7 +123,7 @@ impl Server {
 
     fn draft(&self, nspace: &Nspace, local: Option<u32>, info: &[Info]) -> Result<JobInfo, Error> {
         self.check_pid()?;
-        let place = Place { hostname: self.hostname(), node_id: self.node_id };
+        let place = OwnNode { hostname: self.hostname(), node_id: self.node_id };
         let jobs = self.jobs();
         let told = jobs.get(nspace);
         let early = told.map(|told| &*told.early).unwrap_or_default();
@@ -134,7 +134,7 @@ impl Server {
 
     fn remember(&self, job: &JobInfo) -> Result<(), Error> {
         self.check_pid()?;
-        let told = Told { job: Some(job.clone()), early: Vec::new() };
+        let told = Registration { job: Some(job.clone()), early: Vec::new() };
         self.jobs().insert(job.nspace.clone(), told);
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Server {
         Ok(())
     }
 
-    fn jobs(&self) -> MutexGuard<'_, BTreeMap<Nspace, Told>> {
+    fn jobs(&self) -> MutexGuard<'_, BTreeMap<Nspace, Registration>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

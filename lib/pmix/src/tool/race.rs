@@ -58,8 +58,8 @@ pub(super) fn run(
 struct Race<'a> {
     engine: &'a Engine<core::Tool>,
     runners: Vec<Runner>,
-    teller: Sender<Told>,
-    told: Receiver<Told>,
+    teller: Sender<Finished>,
+    told: Receiver<Finished>,
 }
 
 struct Runner {
@@ -80,7 +80,7 @@ enum RunnerState {
 }
 
 /// The answer of the runner of that number.
-type Told = (usize, Result<ToolReturn, Error>);
+type Finished = (usize, Result<ToolReturn, Error>);
 
 enum Verdict {
     Take(usize),

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Trial};
 use pmix::{Info, Status, Tool, keys};
 
-use server::{Asked, TestServer};
+use server::{Call, TestServer};
 
 const RANK: &str = "PHALANX_PMIX_SCENARIO";
 /// Far more than any of them needs on a busy machine.
@@ -135,15 +135,15 @@ fn plain(stage: Stage) {
 /// A child that connects and leaves while its parent is connected is not reported.
 fn fork(stage: Stage) {
     stage.wait(stage.start(0, |_| {}));
-    let expected = vec![Asked::Finalized; 3];
+    let expected = vec![Call::Finalized; 3];
     stage.server.until(|asked| *asked == expected);
 }
 
 /// A client that is dropped has finalized.
 fn goodbye(stage: Stage) {
     stage.wait(stage.start(0, |_| {}));
-    stage.server.until(|asked| asked.contains(&Asked::Finalized));
-    stage.server.until(|asked| !asked.contains(&Asked::Lost));
+    stage.server.until(|asked| asked.contains(&Call::Finalized));
+    stage.server.until(|asked| !asked.contains(&Call::Lost));
 }
 
 /// Rank 1 is never started.
@@ -155,7 +155,7 @@ fn abort(stage: Stage) {
     let rank = stage.start(0, |_| {});
     stage.server.until(|asked| {
         let is_it =
-            |asked: &Asked| matches!(asked, Asked::Abort(it) if it.status.0 == 7 && it.message == "enough");
+            |asked: &Call| matches!(asked, Call::Abort(it) if it.status.0 == 7 && it.message == "enough");
         asked.iter().any(is_it)
     });
     stage.wait(rank);

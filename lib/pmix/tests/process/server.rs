@@ -24,7 +24,7 @@ pub(crate) struct TestServer {
 
 /// Requests to the host.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum Call {
     Finalized,
     Lost,
     Abort(AbortRequest),
@@ -32,7 +32,7 @@ pub(crate) enum Asked {
 
 #[derive(Default)]
 struct History {
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<Call>>,
     changed: Condvar,
 }
 
@@ -58,7 +58,7 @@ impl TestServer {
         self.server.close();
     }
 
-    pub(crate) fn until(&self, mut condition: impl FnMut(&[Asked]) -> bool) {
+    pub(crate) fn until(&self, mut condition: impl FnMut(&[Call]) -> bool) {
         let asked = self.history.asked.lock().unwrap();
         let (_asked, timeout) =
             self.history.changed.wait_timeout_while(asked, PATIENCE, |asked| !condition(asked)).unwrap();
@@ -81,7 +81,7 @@ struct Grants {
 }
 
 impl Grants {
-    fn note(&self, asked: Asked) {
+    fn note(&self, asked: Call) {
         self.history.asked.lock().unwrap().push(asked);
         self.history.changed.notify_all();
     }
@@ -89,17 +89,17 @@ impl Grants {
 
 impl Host for Grants {
     fn client_finalized(&mut self, _: ProcId, done: Done<()>) {
-        self.note(Asked::Finalized);
+        self.note(Call::Finalized);
         done.complete(());
     }
 
     fn client_lost(&mut self, _: ProcId, done: Done<()>) {
-        self.note(Asked::Lost);
+        self.note(Call::Lost);
         done.complete(());
     }
 
     fn abort(&mut self, request: AbortRequest, done: Done<()>) {
-        self.note(Asked::Abort(request));
+        self.note(Call::Abort(request));
         done.complete(());
     }
 

@@ -3,7 +3,7 @@
 use phalanx_spec::{AllocDirective, Command, ResourceBlockDirective, functions};
 
 use super::Body;
-use super::host::{Answer, ForHost};
+use super::host::{AnswerBody, ForHost};
 use crate::codec::{BlockDirective, DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::text::Text;
@@ -66,7 +66,7 @@ impl ForHost for ResourceBlock {
     const COMMAND: Command = Command::RESBLK;
     const FUNCTION: &'static str = functions::RESOURCE_BLOCK;
     const OPERATION: &'static str = "resource block";
-    const ANSWER: Answer = Answer::Nothing;
+    const ANSWER: AnswerBody = AnswerBody::Nothing;
 
     fn subject(&self) -> String {
         self.block.as_ref().map_or_else(String::new, Text::to_string_lossy)

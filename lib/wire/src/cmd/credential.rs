@@ -3,7 +3,7 @@
 use phalanx_spec::{Command, Status, functions};
 
 use super::Body;
-use super::host::{Answer, ForHost};
+use super::host::{AnswerBody, ForHost};
 use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::text::Blob;
@@ -64,7 +64,7 @@ impl ForHost for GetCredential {
     const COMMAND: Command = Command::GET_CREDENTIAL;
     const FUNCTION: &'static str = functions::GET_CREDENTIAL;
     const OPERATION: &'static str = "get credential";
-    const ANSWER: Answer = Answer::Credential;
+    const ANSWER: AnswerBody = AnswerBody::Credential;
 
     fn directives(&self) -> &[Info] {
         &self.info

@@ -15,7 +15,7 @@ pub trait ForHost: Body {
     const FUNCTION: &'static str;
     /// Name for messages.
     const OPERATION: &'static str;
-    const ANSWER: Answer = Answer::Infos;
+    const ANSWER: AnswerBody = AnswerBody::Infos;
     const TAKES_DIRECTIVES: bool = true;
 
     /// Distinguishes this request from others of the same kind.
@@ -37,7 +37,7 @@ pub trait ForHost: Body {
 
 /// What the answer contains besides a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum AnswerBody {
     Nothing,
     Infos,
     Credential,
@@ -112,7 +112,7 @@ macro_rules! host_requests {
                 }
             }
 
-            pub fn answer(&self) -> Answer {
+            pub fn answer(&self) -> AnswerBody {
                 match self {
                     $(HostRequest::$variant(_) => <$body>::ANSWER,)+
                 }

@@ -28,7 +28,7 @@ pub mod spawn;
 
 use phalanx_spec::{Command, Status};
 
-pub use host::{Answer, ForHost};
+pub use host::{AnswerBody, ForHost};
 
 use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;

@@ -93,7 +93,7 @@ impl Flavor {
 
 /// The server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer<W> {
+pub enum HelloAnswer<W> {
     Welcome(W),
     /// The server closes the connection behind this. Clients are never given the reason.
     Refused(Status),

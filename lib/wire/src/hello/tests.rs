@@ -91,18 +91,18 @@ fn any_prefix_waits_and_any_cut_body_says_where_it_ends() {
 #[test]
 fn answers_round_trip() {
     let server = ProcId::new(&Nspace::new("server").unwrap(), Rank(0));
-    let client = Answer::Welcome(ClientWelcome { index: 5 });
-    assert_eq!(Answer::<ClientWelcome>::decode(&client.encode()), Some((client.clone(), 8)));
-    assert_eq!(Answer::<ClientWelcome>::decode(&client.encode()[..7]), None);
-    let refused = Answer::<ClientWelcome>::Refused(Status::ERR_NOT_SUPPORTED);
-    assert_eq!(Answer::<ClientWelcome>::decode(&refused.encode()), Some((refused.clone(), 4)));
+    let client = HelloAnswer::Welcome(ClientWelcome { index: 5 });
+    assert_eq!(HelloAnswer::<ClientWelcome>::decode(&client.encode()), Some((client.clone(), 8)));
+    assert_eq!(HelloAnswer::<ClientWelcome>::decode(&client.encode()[..7]), None);
+    let refused = HelloAnswer::<ClientWelcome>::Refused(Status::ERR_NOT_SUPPORTED);
+    assert_eq!(HelloAnswer::<ClientWelcome>::decode(&refused.encode()), Some((refused.clone(), 4)));
     for (flavor, length) in [(Flavor::Tool, 528), (Flavor::NamedTool, 268)] {
         let assigned = flavor.is_given_name().then(|| ProcId::new(&Nspace::new("tool-1").unwrap(), Rank(9)));
         let tool =
-            Answer::Welcome(ToolWelcome { assigned, server: server.clone(), security: Status::SUCCESS });
+            HelloAnswer::Welcome(ToolWelcome { assigned, server: server.clone(), security: Status::SUCCESS });
         let bytes = tool.encode();
-        assert_eq!(Answer::<ToolWelcome>::decode(&bytes, flavor), Ok(Some((tool, length))));
-        assert_eq!(Answer::<ToolWelcome>::decode(&bytes[..length - 1], flavor), Ok(None));
+        assert_eq!(HelloAnswer::<ToolWelcome>::decode(&bytes, flavor), Ok(Some((tool, length))));
+        assert_eq!(HelloAnswer::<ToolWelcome>::decode(&bytes[..length - 1], flavor), Ok(None));
     }
 }
 

@@ -4,7 +4,7 @@
 
 use phalanx_spec::{Rank, Status};
 
-use super::{Answer, Flavor, HelloError};
+use super::{Flavor, HelloAnswer, HelloError};
 use crate::name::{Nspace, ProcId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub struct ToolWelcome {
     pub security: Status,
 }
 
-impl Answer<ToolWelcome> {
+impl HelloAnswer<ToolWelcome> {
     pub fn encode(&self) -> Vec<u8> {
         let welcome = match self {
-            Answer::Welcome(welcome) => welcome,
-            Answer::Refused(status) => return status.0.to_be_bytes().to_vec(),
+            HelloAnswer::Welcome(welcome) => welcome,
+            HelloAnswer::Refused(status) => return status.0.to_be_bytes().to_vec(),
         };
         let mut bytes = Status::SUCCESS.0.to_be_bytes().to_vec();
         for proc in welcome.assigned.iter().chain([&welcome.server]) {
@@ -34,11 +34,14 @@ impl Answer<ToolWelcome> {
     }
 
     /// The answer to a peer of this flavor at the start of `bytes` and its length. `None`: more bytes are needed.
-    pub fn decode(bytes: &[u8], flavor: Flavor) -> Result<Option<(Answer<ToolWelcome>, usize)>, HelloError> {
+    pub fn decode(
+        bytes: &[u8],
+        flavor: Flavor,
+    ) -> Result<Option<(HelloAnswer<ToolWelcome>, usize)>, HelloError> {
         let Some((status, mut rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
         let status = Status(i32::from_be_bytes(*status));
         if status != Status::SUCCESS {
-            return Ok(Some((Answer::Refused(status), 4)));
+            return Ok(Some((HelloAnswer::Refused(status), 4)));
         }
         let names = if flavor.is_given_name() { 2 } else { 1 };
         let length = 4 + names * (NAME_LEN + 4) + 4;
@@ -49,7 +52,7 @@ impl Answer<ToolWelcome> {
         let server = take_name(&mut rest)?.ok_or(HelloError::Truncated("the server's name"))?;
         let security = rest.first_chunk::<4>().ok_or(HelloError::Truncated("the security status"))?;
         let security = Status(i32::from_be_bytes(*security));
-        Ok(Some((Answer::Welcome(ToolWelcome { assigned, server, security }), length)))
+        Ok(Some((HelloAnswer::Welcome(ToolWelcome { assigned, server, security }), length)))
     }
 }
 

@@ -17,7 +17,7 @@ use phalanx_wire::cmd::{
 };
 use phalanx_wire::codec::{Dialect, Reader, Release, Writer};
 use phalanx_wire::frame::{self, FrameReader};
-use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, Hello, HelloReader, ToolWelcome};
+use phalanx_wire::hello::{ClientWelcome, Flavor, Hello, HelloAnswer, HelloReader, ToolWelcome};
 use phalanx_wire::{Kval, Nspace};
 
 #[test]
@@ -141,10 +141,10 @@ impl Session {
     fn welcome(&mut self, bytes: &[u8]) {
         let flavor = self.hello.as_ref().map_or(Flavor::Client, |hello| hello.flavor);
         let (ours, length) = if flavor.is_welcomed_as_client(self.server) {
-            let (answer, length) = Answer::<ClientWelcome>::decode(bytes).unwrap();
+            let (answer, length) = HelloAnswer::<ClientWelcome>::decode(bytes).unwrap();
             (answer.encode(), length)
         } else {
-            let (answer, length) = Answer::<ToolWelcome>::decode(bytes, flavor).unwrap().unwrap();
+            let (answer, length) = HelloAnswer::<ToolWelcome>::decode(bytes, flavor).unwrap().unwrap();
             (answer.encode(), length)
         };
         assert_eq!(length, bytes.len(), "{}", self.name);

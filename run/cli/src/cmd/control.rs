@@ -125,7 +125,7 @@ struct Outcome {
     done: Ranges,
     /// What is to be known about those besides.
     but: Option<String>,
-    failed: Vec<Told>,
+    failed: Vec<RankResults>,
 }
 
 fn carry_out(
@@ -146,7 +146,7 @@ fn carry_out(
     let told = results_of(&results);
     // A server that names no ranks answers for all of them.
     let told = match told.is_empty() {
-        true => vec![Told { status, ranks: wanted, why: None }],
+        true => vec![RankResults { status, ranks: wanted, why: None }],
         false => told,
     };
     let (done, failed): (Vec<_>, Vec<_>) = told.into_iter().partition(|told| told.status.is_success());
@@ -157,27 +157,27 @@ fn carry_out(
 }
 
 /// The result for some ranks, perhaps with a reason.
-struct Told {
+struct RankResults {
     status: Status,
     ranks: Ranges,
     why: Option<String>,
 }
 
-impl Told {
+impl RankResults {
     fn why(&self) -> String {
         self.why.clone().unwrap_or_else(|| why(self.status))
     }
 }
 
 /// The results for the ranks of one job, as ranges of equal results.
-fn results_of(results: &[Info]) -> Vec<Told> {
+fn results_of(results: &[Info]) -> Vec<RankResults> {
     let about =
         results.iter().filter(|info| info.key == *names::RESULT).filter_map(|info| info.value.as_array());
     let result = |about: &DataArray| {
         let ranks = job::ranges(value::find(about, names::WHICH)?.as_str()?).ok()?;
         let why = value::find(about, keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str).map(str::to_owned);
         match value::find(about, names::STATUS) {
-            Some(Value::Status(status)) => Some(Told { status: *status, ranks, why }),
+            Some(Value::Status(status)) => Some(RankResults { status: *status, ranks, why }),
             _ => None,
         }
     };
@@ -201,7 +201,7 @@ impl Outcome {
     }
 
     fn json(&self, deed: &Deed) -> String {
-        let failed = self.failed.iter().map(|Told { status, ranks, why }| {
+        let failed = self.failed.iter().map(|RankResults { status, ranks, why }| {
             let mut told =
                 json!({ "ranks": ranks.to_string(), "status": status.to_string(), "number": status.0 });
             if let (Some(why), Some(told)) = (why, told.as_object_mut()) {

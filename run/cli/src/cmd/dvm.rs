@@ -22,7 +22,7 @@ use crate::origin::Origin;
 use crate::output::Output;
 use crate::render::hint;
 use crate::resolve::{self, Here, Hosts, Serve};
-use crate::tool::choice::{self, Wanted};
+use crate::tool::choice::{self, Requirement};
 use crate::{background, tool};
 
 mod pauses;
@@ -252,7 +252,7 @@ fn system_directory() -> PathBuf {
 
 /// Asks a server to end; servers of others as OpenPMIx's tools do, without a target. Without a server named, only a DVM is ended.
 pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
-    let tool = tool::attach(&choice::only_one(&args.server, Wanted::Dvm)?, args.json)?;
+    let tool = tool::attach(&choice::only_one(&args.server, Requirement::Dvm)?, args.json)?;
     let servers = tool.servers().map_err(|error| tool::failed("cannot stop the server", &error))?;
     let server = servers.first().ok_or_else(|| Failure::new("cannot stop a server without one"))?;
     let name = &server.server.nspace;

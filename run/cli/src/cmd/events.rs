@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::render::{hint, value};
 use crate::tool::{
     self,
-    choice::{self, Wanted},
+    choice::{self, Requirement},
 };
 
 use past::Past;
@@ -25,7 +25,7 @@ use past::Past;
 pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     let mut codes = args.code.iter().map(|word| code(word)).collect::<Result<Vec<_>, _>>()?;
     let wanted_codes = codes.clone();
-    let tool = tool::attach(&choice::only_one(&args.server, Wanted::Any)?, args.json)?;
+    let tool = tool::attach(&choice::only_one(&args.server, Requirement::Any)?, args.json)?;
     // Without this event, the end of the server would go unnoticed.
     let asked_for_loss = codes.is_empty() || codes.contains(&Status::ERR_LOST_CONNECTION);
     if !asked_for_loss {

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::render::{hint, value};
 use crate::tool::{
     self,
-    choice::{self, Wanted},
+    choice::{self, Requirement},
 };
 
 pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
@@ -50,7 +50,7 @@ pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
 
 pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
     let keys: Vec<&str> = args.keys.iter().map(String::as_str).collect();
-    let tool = tool::attach(&choice::only_one(&args.server, Wanted::Any)?, args.json)?;
+    let tool = tool::attach(&choice::only_one(&args.server, Requirement::Any)?, args.json)?;
     let mut info = Vec::new();
     if let Some(wait) = args.wait {
         let seconds = i32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -112,7 +112,7 @@ struct Publisher {
 impl Publisher {
     /// Attaches under this user's name for publishing; if another call has it just now, that one will be done soon.
     fn attach(server: &ServerArgs, as_json: bool) -> Result<Publisher, Failure> {
-        let server = &choice::only_one(server, Wanted::Any)?;
+        let server = &choice::only_one(server, Requirement::Any)?;
         let name = format!("px-publisher-{}", rustix::process::geteuid().as_raw());
         let own = [Info::new(keys::TOOL_NSPACE, name), Info::new(keys::TOOL_RANK, pmix::Rank(0))];
         let until = Instant::now() + PATIENCE;

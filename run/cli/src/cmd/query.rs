@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::render::value;
 use crate::tool::{
     self,
-    choice::{self, Wanted},
+    choice::{self, Requirement},
 };
 
 pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
     };
     let tool = match queries.iter().find_map(job) {
         Some(job) => tool::attach_for(&args.server, &job, args.json)?,
-        None => tool::attach(&choice::only_one(&args.server, Wanted::Any)?, args.json)?,
+        None => tool::attach(&choice::only_one(&args.server, Requirement::Any)?, args.json)?,
     };
     let info = tool.query(&queries).map_err(|error| unanswered(&queries, &error))?;
     if info.is_empty() {

@@ -16,7 +16,7 @@ use crate::render::words::shell_line;
 
 /// What a dialect's command line requests.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Invocation {
     Run(Box<RunLine>),
     Help(String),
     Version(String),
@@ -29,7 +29,7 @@ pub(crate) fn dialect(program: &OsStr) -> Option<&'static str> {
 }
 
 /// Reads the arguments after `name`. `timeout`: the value of MPIEXEC_TIMEOUT, which all these launchers know.
-pub(crate) fn parse(name: &str, args: Vec<OsString>, timeout: Option<&OsStr>) -> Result<Asked, Failure> {
+pub(crate) fn parse(name: &str, args: Vec<OsString>, timeout: Option<&OsStr>) -> Result<Invocation, Failure> {
     let mut reading = Reading::default();
     if let Some(timeout) = timeout {
         let wrong = |e| Failure::usage(format!("MPIEXEC_TIMEOUT is '{}'", timeout.display())).because(e);
@@ -43,7 +43,7 @@ pub(crate) fn parse(name: &str, args: Vec<OsString>, timeout: Option<&OsStr>) ->
             return Ok(asked);
         }
     }
-    Ok(Asked::Run(Box::new(reading.finish())))
+    Ok(Invocation::Run(Box::new(reading.finish())))
 }
 
 /// What the options read so far have set.
@@ -67,7 +67,7 @@ impl Reading {
         context: Vec<OsString>,
         place: &str,
         is_of_file: bool,
-    ) -> Result<Option<Asked>, Failure> {
+    ) -> Result<Option<Invocation>, Failure> {
         let mut args = context.into_iter().peekable();
         while let Some(arg) = args.next_if(|arg| arg.as_bytes().starts_with(b"-") && arg.len() > 1) {
             if arg == "--" {
@@ -75,9 +75,12 @@ impl Reading {
             }
             let (option, value) = find(name, &arg)?;
             match option.names[0] {
-                "help" => return Ok(Some(Asked::Help(help(name)))),
+                "help" => return Ok(Some(Invocation::Help(help(name)))),
                 "version" => {
-                    return Ok(Some(Asked::Version(format!("px {} as {name}", env!("CARGO_PKG_VERSION")))));
+                    return Ok(Some(Invocation::Version(format!(
+                        "px {} as {name}",
+                        env!("CARGO_PKG_VERSION")
+                    ))));
                 }
                 _ => {}
             }
@@ -110,7 +113,7 @@ impl Reading {
     }
 
     /// A program with its options on each line, in the words of a shell.
-    fn file(&mut self, name: &str, file: &Path) -> Result<Option<Asked>, Failure> {
+    fn file(&mut self, name: &str, file: &Path) -> Result<Option<Invocation>, Failure> {
         let reading = || format!("cannot read the file of programs {}", file.display());
         let text = std::fs::read_to_string(file).map_err(|e| Failure::usage(reading()).because(e))?;
         let common = std::mem::take(&mut self.app);

@@ -38,7 +38,7 @@ pub(super) struct Store {
 
 /// The files of one launcher.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct LauncherDir {
     above: Rc<TmpDir>,
     name: OsString,
     dir: Rc<OwnedFd>,
@@ -121,16 +121,16 @@ impl Store {
     }
 
     /// A place for a new launcher.
-    pub(super) fn new_place(&self, pid: u32) -> io::Result<Place> {
+    pub(super) fn new_place(&self, pid: u32) -> io::Result<LauncherDir> {
         Ok(self.place(format!("{pid}-{:016x}", random()?)))
     }
 
-    fn place(&self, launcher: String) -> Place {
-        Place { above: self.above.clone(), name: self.name.clone(), dir: self.dir.clone(), launcher }
+    fn place(&self, launcher: String) -> LauncherDir {
+        LauncherDir { above: self.above.clone(), name: self.name.clone(), dir: self.dir.clone(), launcher }
     }
 
     /// The places of launchers that have detached a job, each with the time of that.
-    pub(super) fn jobs(&self) -> Vec<(SystemTime, Place)> {
+    pub(super) fn jobs(&self) -> Vec<(SystemTime, LauncherDir)> {
         let of_job = |name: OsString| {
             let launcher = name.to_str()?.strip_suffix(".job")?.to_owned();
             let stat = statat(&self.dir, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -167,7 +167,7 @@ impl Store {
     }
 }
 
-impl Place {
+impl LauncherDir {
     fn name_of(&self, end: &str) -> String {
         format!("{}.{end}", self.launcher)
     }

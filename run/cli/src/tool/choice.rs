@@ -12,7 +12,7 @@ use crate::render::{value, words};
 
 /// What the server must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Requirement {
     Any,
     /// A persistent DVM of ours, on a server that lets us in.
     Dvm,
@@ -31,19 +31,19 @@ enum Fit {
 
 /// The server that the options or the environment of a rank name; otherwise the only one of this machine that fits. If there is none, the options as
 /// they are: a search explains why it finds nothing, or waits.
-pub(crate) fn only_one(server: &ServerArgs, wanted: Wanted) -> Result<ServerArgs, Failure> {
+pub(crate) fn only_one(server: &ServerArgs, wanted: Requirement) -> Result<ServerArgs, Failure> {
     if names_any(server) || is_named_by_environment() {
         return Ok(server.clone());
     }
     // Other users' DVMs are stopped by name only, even if those users are trusted.
     let server = &match wanted {
-        Wanted::Any => server.clone(),
-        Wanted::Dvm => ServerArgs { trust_user: Vec::new(), ..server.clone() },
+        Requirement::Any => server.clone(),
+        Requirement::Dvm => ServerArgs { trust_user: Vec::new(), ..server.clone() },
     };
     let found = servers_here(&alone()?, server)?;
     let fits = match wanted {
-        Wanted::Any => vec![Fit::Yes; found.len()],
-        Wanted::Dvm => ask_all(server, &found, |tool| lasts(&tool)).into_iter().map(Fit::of).collect(),
+        Requirement::Any => vec![Fit::Yes; found.len()],
+        Requirement::Dvm => ask_all(server, &found, |tool| lasts(&tool)).into_iter().map(Fit::of).collect(),
     };
     let all: Vec<Candidate<'_>> = found.iter().zip(fits).collect();
     let fitting: Vec<Candidate<'_>> = all.iter().filter(|(_, fit)| *fit != Fit::No).copied().collect();

@@ -7,11 +7,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A directory for the files of servers, so that only those of this test are found.
-struct Place(tempfile::TempDir);
+struct OwnTmp(tempfile::TempDir);
 
-impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir().expect("a directory"))
+impl OwnTmp {
+    fn new() -> OwnTmp {
+        OwnTmp(tempfile::tempdir().expect("a directory"))
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -92,7 +92,7 @@ fn exists(path: &Path) -> bool {
 
 #[test]
 fn ranks_are_paused_and_resumed_as_asked() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("3", "until [ -e go ]; do sleep 0.02; done");
     let paused = place.px(&["ctl", "pause", &format!("{job}:0,2")]);
     assert_eq!(said(&paused.stdout), format!("{job}: ranks 0, 2: paused\n"), "{paused:?}");
@@ -112,7 +112,7 @@ fn ranks_are_paused_and_resumed_as_asked() {
 
 #[test]
 fn a_signal_reaches_the_ranks_that_are_named() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let script =
         "trap 'echo >caught.$PMIX_RANK; exit 7' USR1; echo >ready.$PMIX_RANK; while :; do sleep 0.02; done";
     let job = place.job("2", script);
@@ -127,7 +127,7 @@ fn a_signal_reaches_the_ranks_that_are_named() {
 
 #[test]
 fn a_job_that_was_ended_has_not_succeeded() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     for (words, code) in [(&["kill"][..], 143), (&["kill", "-s", "9"], 137), (&["ctl", "kill"], 137)] {
         let job = place.job("2", "exec sleep 1000");
         let ended = place.px(&[words, &[job.as_str()]].concat());
@@ -138,7 +138,7 @@ fn a_job_that_was_ended_has_not_succeeded() {
 
 #[test]
 fn ends_of_some_ranks_are_reported_at_once_and_at_the_end() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let (launcher, job) = place.launcher(&["--timeout", "5"]);
     assert!(place.px(&["ctl", "kill", &format!("{job}:0")]).status.success());
     let ended = launcher.wait_with_output().expect("px ends");
@@ -151,7 +151,7 @@ fn ends_of_some_ranks_are_reported_at_once_and_at_the_end() {
 
 #[test]
 fn nobody_is_left_when_the_last_rank_is_ended() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let script = "echo >ready.$PMIX_RANK; [ $PMIX_RANK = 1 ] && exit 0; exec sleep 1000";
     let px = place.command(&["run", "-n", "2", "sh", "-c", script]);
     let px = { px }.stderr(Stdio::piped()).spawn().expect("px runs");
@@ -178,7 +178,7 @@ fn names_the_tool(text: &str, typed: &str) -> bool {
 
 #[test]
 fn a_tool_that_ends_a_job_of_a_dvm_is_named() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let mut dvm = place.command(&["dvm", "start"]).stdout(Stdio::null()).spawn().expect("px runs");
     let pid = dvm.id().to_string();
     place.wait_for("the DVM", || place.px(&["ps", "--pid", &pid]).status.success());
@@ -202,7 +202,7 @@ fn a_tool_that_ends_a_job_of_a_dvm_is_named() {
 
 #[test]
 fn all_tools_that_end_ranks_of_a_job_are_named() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let mut dvm = place.command(&["dvm", "start"]).stdout(Stdio::null()).spawn().expect("px runs");
     let pid = dvm.id().to_string();
     place.wait_for("the DVM", || place.px(&["ps", "--pid", &pid]).status.success());
@@ -231,7 +231,7 @@ fn all_tools_that_end_ranks_of_a_job_are_named() {
 
 #[test]
 fn a_stopped_launcher_reports_how_its_job_was_ended() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let (launcher, _) = place.launcher(&[]);
     assert!(place.px(&["dvm", "stop", "--pid", &launcher.id().to_string()]).status.success());
     let ended = launcher.wait_with_output().expect("px ends");
@@ -242,7 +242,7 @@ fn a_stopped_launcher_reports_how_its_job_was_ended() {
 
 #[test]
 fn requests_with_a_name_are_known_afterwards() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("2", "exec sleep 1000");
     assert!(place.px(&["ctl", "pause", "--id", "night", &job]).status.success());
     let shown = place.px(&["ctl", "status", "night", "--json"]);
@@ -261,7 +261,7 @@ fn requests_with_a_name_are_known_afterwards() {
 
 #[test]
 fn terminated_ranks_are_killed_after_the_given_grace() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("1", "trap '' TERM; echo >deaf; while :; do sleep 0.02; done");
     place.wait_for("the rank", || exists(&place.path("deaf")));
     let since = Instant::now();
@@ -282,7 +282,7 @@ fn signal(process: &Child, signal: &str) {
     assert!(sent.expect("kill").success());
 }
 
-fn going_on(place: &Place, name: &str, options: &[&str]) {
+fn going_on(place: &OwnTmp, name: &str, options: &[&str]) {
     let server = options.last().map(|pid| (*pid).to_owned());
     let words = [&["run", "-n", "2"], options, &["sh", "-c", RANKS, name]].concat();
     let px = place.command(&words).spawn().expect("px runs");
@@ -339,7 +339,7 @@ fn going_on(place: &Place, name: &str, options: &[&str]) {
 
 #[test]
 fn going_on_does_not_end_the_pauses_of_others() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     going_on(&place, "alone", &[]);
     let mut dvm = place.command(&["dvm", "start"]).spawn().expect("a DVM");
     let pid = dvm.id().to_string();
@@ -351,7 +351,7 @@ fn going_on_does_not_end_the_pauses_of_others() {
 
 #[test]
 fn ranks_are_started_again_as_asked() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("3", BEGINS);
     let began = |rank: u32| std::fs::read_to_string(place.path(&format!("began.{rank}"))).unwrap_or_default();
     (0..3).for_each(|rank| place.wait_for("the ranks", || began(rank) == ":\n"));
@@ -368,7 +368,7 @@ fn ranks_are_started_again_as_asked() {
 
 #[test]
 fn failed_ranks_are_started_again_as_often_as_wanted() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let run = |script: &str| {
         let words =
             ["run", "-n", "2", "--kill-on-bad-exit", "restart", "--max-restarts", "2", "sh", "-c", script];
@@ -389,7 +389,7 @@ fn failed_ranks_are_started_again_as_often_as_wanted() {
 
 #[test]
 fn programs_without_a_way_to_take_a_checkpoint_are_named() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("2", "exec sleep 1000");
     let refused = place.px(&["ctl", "checkpoint", &job]);
     let why = "not checkpointed as checkpoint: they have registered no way to take a checkpoint";
@@ -406,7 +406,7 @@ fn programs_without_a_way_to_take_a_checkpoint_are_named() {
 
 #[test]
 fn programs_that_know_nothing_are_checkpointed_by_a_command() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     // It counts, writes the count on a signal, and begins at the given count.
     let program = "n=${1:-0}; trap 'echo $n >saved.$PMIX_RANK' USR1; echo $n >from.$PMIX_RANK; \
                    while :; do n=$((n + 1)); sleep 0.01; done";
@@ -434,7 +434,7 @@ fn programs_that_know_nothing_are_checkpointed_by_a_command() {
 
 #[test]
 fn missing_support_by_criu_is_reported_in_one_line() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let start = ["run", "-q", "--detach", "--checkpoint-command", "criu", "sleep", "1000"];
     let job = said(&place.px(&start).stdout).trim().to_owned();
     let taken = place.px(&["ctl", "checkpoint", &job]);
@@ -450,7 +450,7 @@ fn missing_support_by_criu_is_reported_in_one_line() {
 
 #[test]
 fn processes_started_by_ranks_pause_with_them() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let script = "setsid sh -c 'echo $$ >far; exec sleep 1000' & env -i sh -c 'echo $$ >bare; exec sleep 1000' & \
                   echo $$ >near; exec sleep 1000";
     let job = place.job("1", script);
@@ -474,7 +474,7 @@ const STARTS_OTHERS: &str = "echo $$ >near.$PMIX_RANK; [ $PMIX_RANK = 0 ] || {
 #[test]
 fn processes_started_by_a_rank_end_with_that_rank() {
     for words in [&["ctl", "kill"][..], &["ctl", "terminate", "--grace", "50ms"]] {
-        let place = Place::new();
+        let place = OwnTmp::new();
         let job = place.job("2", STARTS_OTHERS);
         let pid = |name: &str| place.pid(name);
         place.wait_for("all processes", || {
@@ -495,7 +495,7 @@ fn processes_started_by_a_rank_end_with_that_rank() {
 
 #[test]
 fn processes_left_by_a_paused_rank_resume_when_it_ends() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let started =
         ["run", "-q", "--detach", "--kill-on-bad-exit", "none", "-n", "2", "sh", "-c", STARTS_OTHERS];
     let started = place.px(&started);
@@ -514,7 +514,7 @@ fn processes_left_by_a_paused_rank_resume_when_it_ends() {
 
 #[test]
 fn wait_gives_up_after_its_timeout() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("1", "exec sleep 1000");
     let waited = place.px(&["wait", &job, "--timeout", "50ms"]);
     assert_eq!(waited.status.code(), Some(124));
@@ -524,7 +524,7 @@ fn wait_gives_up_after_its_timeout() {
 
 #[test]
 fn unknown_targets_and_signals_are_errors() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("2", "exec sleep 1000");
     for (words, why) in [
         (vec!["ctl", "pause", "nobody@1"], "does not know the job nobody@1"),
@@ -546,7 +546,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn names_of_programs_reach_the_terminal_escaped() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("1", "echo > ready; exec sleep 1000 # \x1b[31mred\nrank  HOST\u{9b}2J");
     place.wait_for("the rank", || exists(&place.path("ready")));
     let server = job.split_once('@').expect("a job of a server").0;
@@ -569,7 +569,7 @@ fn names_of_programs_reach_the_terminal_escaped() {
 
 #[test]
 fn an_interrupt_ends_a_command_in_a_scripts_background() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let job = place.job("1", "echo > ready; exec sleep 1000");
     place.wait_for("the rank", || exists(&place.path("ready")));
     let px = env!("CARGO_BIN_EXE_px");
@@ -596,7 +596,7 @@ fn an_interrupt_ends_a_command_in_a_scripts_background() {
 
 #[test]
 fn a_job_that_has_ended_is_not_blamed_on_other_servers_files() {
-    let place = Place::new();
+    let place = OwnTmp::new();
     let (mut launcher, name) = place.launcher(&[]);
     assert!(place.px(&["kill", &name]).status.success());
     launcher.wait().expect("px ends");

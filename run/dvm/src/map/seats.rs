@@ -12,7 +12,7 @@ use super::defaults::Settled;
 use super::error::count;
 use super::shape::{Part, Shape};
 use super::slots::{App, Job};
-use super::spread::{Listed, Place, Share, Spread};
+use super::spread::{Listed, Origin, Share, Spread};
 use super::{BindTo, CpuRule, MapBy, MapError, NodeRule, Rule};
 
 /// The seats of a job while they are given out.
@@ -168,8 +168,8 @@ impl<'a> Seats<'a> {
             .entry(listed.node)
             .or_insert_with(|| Table::new(app, shape, std::mem::take(taken), crowded));
         let node_rule = match listed.place {
-            Place::Line(line) => NodeRule::Line(line),
-            Place::Turn(turn) => NodeRule::Turn(turn),
+            Origin::Line(line) => NodeRule::Line(line),
+            Origin::Turn(turn) => NodeRule::Turn(turn),
         };
         let seat = match &listed.cpus {
             Some(cpus) if app.policy.bind.to != Some(BindTo::None) => {
@@ -210,7 +210,7 @@ impl<'a> Seats<'a> {
 
     fn clash(&self, app: &App<'_>, listed: &Listed, clash: CpuSet) -> MapError {
         let line = match listed.place {
-            Place::Line(line) | Place::Turn(line) => line,
+            Origin::Line(line) | Origin::Turn(line) => line,
         };
         let file = match (&app.policy.rankfile, &app.policy.sequence) {
             (Some(rankfile), _) => rankfile.file.clone(),

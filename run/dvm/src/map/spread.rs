@@ -39,11 +39,11 @@ pub(super) struct Listed {
     /// The CPUs that the list names.
     pub(super) cpus: Option<CpuSet>,
     /// The line of the file, or the position in the list of hosts.
-    pub(super) place: Place,
+    pub(super) place: Origin,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Origin {
     Line(u32),
     Turn(u32),
 }
@@ -167,7 +167,7 @@ fn sequence(job: &Job<'_>, app: &App<'_>) -> Result<Vec<Listed>, MapError> {
         }
         let listed = |(place, turn): (&u32, u32)| {
             let Offer { node, shape, .. } = app.offers[*place as usize];
-            Listed { node, shape, cpus: None, place: Place::Turn(turn) }
+            Listed { node, shape, cpus: None, place: Origin::Turn(turn) }
         };
         return Ok(app.turns.iter().zip(1..).take(procs).map(listed).collect());
     };
@@ -234,7 +234,7 @@ impl<'a> Finder<'a> {
             node: offer.node,
             shape: offer.shape,
             cpus: entry.cpus.as_ref().map(resolve).transpose()?,
-            place: Place::Line(entry.line),
+            place: Origin::Line(entry.line),
         })
     }
 }

@@ -19,13 +19,13 @@ struct Numbers;
 struct Came(BTreeSet<u32>);
 
 #[derive(Clone, Debug)]
-enum Told {
+enum Payload {
     Number(u64),
     Result(u32),
 }
 
 impl Cargo for Numbers {
-    type Down = Told;
+    type Down = Payload;
     type Up = u64;
     type Op = u32;
     type Part = Came;
@@ -33,15 +33,15 @@ impl Cargo for Numbers {
     type Card = u32;
     type Bulk = u64;
 
-    fn result_of(down: &Told) -> Option<&u32> {
+    fn result_of(down: &Payload) -> Option<&u32> {
         match down {
-            Told::Result(op) => Some(op),
-            Told::Number(_) => None,
+            Payload::Result(op) => Some(op),
+            Payload::Number(_) => None,
         }
     }
 }
 
-encoded!(enum Told { 0 Number(number), 1 Result(op) });
+encoded!(enum Payload { 0 Number(number), 1 Result(op) });
 
 impl Encode for Came {
     fn encode(&self, to: &mut Writer) {
@@ -201,9 +201,9 @@ impl World {
         match arrived {
             Arrived::Cards(cards) => self.cards.extend(cards.iter().map(|(node, _)| *node)),
             Arrived::Cast { addressed, body } => match &*body {
-                Told::Number(number) if addressed => heard.numbers.push(*number),
-                Told::Number(_) => {}
-                Told::Result(op) => {
+                Payload::Number(number) if addressed => heard.numbers.push(*number),
+                Payload::Number(_) => {}
+                Payload::Result(op) => {
                     heard.results.push(*op);
                     self.at(node, |overlay, _| overlay.close(op));
                 }
@@ -215,7 +215,7 @@ impl World {
             Arrived::Advanced(_) => {}
             Arrived::Gathered { op, among, missing, part } => {
                 assert!(self.gathered.insert(*op, (part, missing)).is_none(), "gathered twice");
-                self.at(node, |overlay, now| overlay.cast(now, among, Told::Result(*op)));
+                self.at(node, |overlay, now| overlay.cast(now, among, Payload::Result(*op)));
             }
             Arrived::Side { body, .. } => heard.sides.push(body),
             Arrived::Bulk { landing, body } => {
@@ -337,7 +337,7 @@ proptest! {
                     let number = casts.len() as u64;
                     casts.push(number);
                     world.at(NodeId::ROOT, |overlay, now| {
-                        overlay.cast(now, Ranges::first(size), Told::Number(number));
+                        overlay.cast(now, Ranges::first(size), Payload::Number(number));
                     });
                 }
                 Deed::Deliver(n) => (0..n).for_each(|_| { world.deliver_one(); }),

@@ -18,12 +18,12 @@ pub struct Placed {
 impl Placed {
     /// Encodes it for a `px` of this release.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(&Told { release: RELEASE.to_owned(), rest: to_bytes(self) })
+        to_bytes(&Envelope { release: RELEASE.to_owned(), rest: to_bytes(self) })
     }
 
     /// Decodes what a server has sent. The error states why it cannot be read.
     pub fn from_bytes(bytes: &[u8]) -> Result<Placed, String> {
-        let told: Told = from_bytes(bytes).map_err(|error| error.to_string())?;
+        let told: Envelope = from_bytes(bytes).map_err(|error| error.to_string())?;
         match told.release == RELEASE {
             true => from_bytes(&told.rest).map_err(|error| error.to_string()),
             false => Err(format!("the server is px {}, and this is px {RELEASE}", told.release)),
@@ -32,7 +32,7 @@ impl Placed {
 }
 
 /// The bytes in `rest` are only understood by the same release.
-struct Told {
+struct Envelope {
     release: String,
     rest: Vec<u8>,
 }
@@ -90,7 +90,7 @@ impl Encode for Placed {
     }
 }
 
-encoded!(struct Told { release, rest });
+encoded!(struct Envelope { release, rest });
 encoded!(struct Row { name, called, slots, max_slots, in_use, busy, launcher, topology });
 
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn placement_from_another_release_is_not_read() {
-        let told = to_bytes(&Told { release: "0.0.0".to_owned(), rest: vec![1, 2, 3] });
+        let told = to_bytes(&Envelope { release: "0.0.0".to_owned(), rest: vec![1, 2, 3] });
         let refused = Placed::from_bytes(&told).unwrap_err();
         assert!(refused.starts_with("the server is px 0.0.0, and this is px "), "{refused}");
     }

@@ -10,7 +10,7 @@ use phalanx_wire::{Blob, DataArray, Info, InfoList, Nspace, ProcId, Value};
 use crate::msg::{Agreed, Collective, Down, GroupPart, Kind, OpId, Outcome, Part, Policy, each};
 use crate::ranges::Ranges;
 use crate::root::dvm::Dvm;
-use crate::root::group::{self, Meeting};
+use crate::root::group::{self, Completed};
 use crate::root::operations::Operations;
 use crate::root::turn::Cx;
 
@@ -61,7 +61,7 @@ pub(super) fn gathered(
     dvm: &mut Dvm,
     operations: &mut Operations,
     collectives: &mut Collectives,
-    meeting: Meeting,
+    meeting: Completed,
     missing: &Ranges,
     part: Part,
 ) {
@@ -87,7 +87,7 @@ fn outcome_of(
     cx: &mut Cx<'_>,
     dvm: &mut Dvm,
     operations: &mut Operations,
-    meeting: Meeting,
+    meeting: Completed,
     collective: &Collective,
     missing: &Ranges,
     part: Part,

@@ -29,13 +29,13 @@ use crate::root::operations::Operations;
 use crate::root::turn::{Cx, ENOUGH};
 
 /// The stops, in the order in which a process comes to them.
-pub(crate) const ATTRIBUTES: &[&str] = &[Place::Init.key(), Place::Program.key()];
+pub(crate) const ATTRIBUTES: &[&str] = &[StopPoint::Init.key(), StopPoint::Program.key()];
 
 /// Ranks of a job that are to wait for a debugger at the same place.
 #[derive(Debug)]
 pub(super) struct Stop {
     nspace: Nspace,
-    place: Place,
+    place: StopPoint,
     /// Ranks that have not reached the stop.
     missing: Ranges,
     /// Ranks that wait at the stop.
@@ -50,32 +50,32 @@ pub(super) struct Stop {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum StopPoint {
     Init,
     Program,
 }
 
-impl Place {
+impl StopPoint {
     /// In the order in which a process comes to them.
-    const ALL: [Place; 2] = [Place::Init, Place::Program];
+    const ALL: [StopPoint; 2] = [StopPoint::Init, StopPoint::Program];
 
     const fn key(self) -> &'static str {
         match self {
-            Place::Init => keys::DEBUG_STOP_IN_INIT,
-            Place::Program => keys::DEBUG_STOP_IN_APP,
+            StopPoint::Init => keys::DEBUG_STOP_IN_INIT,
+            StopPoint::Program => keys::DEBUG_STOP_IN_APP,
         }
     }
 
     fn in_words(self) -> &'static str {
         match self {
-            Place::Init => "in init",
-            Place::Program => "in the program",
+            StopPoint::Init => "in init",
+            StopPoint::Program => "in the program",
         }
     }
 }
 
 impl Stop {
-    fn new(nspace: &Nspace, place: Place, missing: Ranges) -> Stop {
+    fn new(nspace: &Nspace, place: StopPoint, missing: Ranges) -> Stop {
         Stop {
             nspace: nspace.clone(),
             place,
@@ -218,7 +218,7 @@ pub(super) fn begin_stops(
     job: &[Info],
 ) {
     let Some(size) = dvm.desc(nspace).map(|desc| desc.size) else { return };
-    for place in Place::ALL {
+    for place in StopPoint::ALL {
         let ranks = job.find(place.key()).map(|value| stopped(value, size)).unwrap_or_default();
         if !ranks.is_empty() {
             operations.begin(cx, None, None, Stop::new(nspace, place, ranks.clone()));
@@ -244,7 +244,7 @@ pub(super) fn ready_for_debug(
     let is_in_init = at.is_some_and(|at| at.value.as_str() == Some(IN_INIT));
     let Some(job) = dvm.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return Vec::new() };
     let size = job.desc.size;
-    let in_program = job.desc.job.iter().find(|kval| kval.key == *Place::Program.key());
+    let in_program = job.desc.job.iter().find(|kval| kval.key == *StopPoint::Program.key());
     let is_to_stop = in_program.is_some_and(|kval| stopped(&kval.value, size).contains(rank.0));
     let stops = || {
         let called = operations.called::<Stop>(nspace.as_str());
@@ -253,8 +253,8 @@ pub(super) fn ready_for_debug(
     let awaited = stops().find(|stop| stop.missing.contains(rank.0));
     let awaited = awaited.map(|stop| stop.place);
     let place = match is_in_init {
-        true => Some(Place::Init),
-        false => awaited.or(is_to_stop.then_some(Place::Program)),
+        true => Some(StopPoint::Init),
+        false => awaited.or(is_to_stop.then_some(StopPoint::Program)),
     };
     // A rank may come again: it was started again, or is several programs, one behind the other.
     if let Some(place) = place

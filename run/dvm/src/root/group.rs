@@ -38,7 +38,7 @@ pub(crate) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::GROUP_FT_COLLECTIVE];
 
 /// A completed operation, and the daemons to send its outcome to.
 #[derive(Clone, Debug)]
-pub(super) struct Meeting {
+pub(super) struct Completed {
     pub(super) op: Arc<OpId>,
     pub(super) to: Ranges,
 }
@@ -62,7 +62,7 @@ pub(super) struct Assembly {
 
 #[derive(Debug)]
 struct Met {
-    meeting: Meeting,
+    meeting: Completed,
     procs: BTreeSet<ProcId>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn form(
     cx: &mut Cx<'_>,
     dvm: &mut Dvm,
     operations: &mut Operations,
-    meeting: Meeting,
+    meeting: Completed,
     collective: &Collective,
     members: Vec<ProcId>,
     infos: Vec<Info>,
@@ -344,7 +344,7 @@ impl Assembly {
 
     /// Answers every process that has arrived. One that no leader named is no member.
     fn answer_all(self, cx: &mut Cx<'_>, askers: Vec<Asker>, outcome: &Result<GroupFormed, Status>) {
-        if let Some(Met { meeting: Meeting { op, to }, .. }) = self.met {
+        if let Some(Met { meeting: Completed { op, to }, .. }) = self.met {
             let outcome = outcome.clone().map(Agreed::Group);
             cx.cast(to, Down::Done { op, outcome });
         }

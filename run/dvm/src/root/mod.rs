@@ -75,7 +75,7 @@ use answer::{Answers, Asker};
 use collective::Collectives;
 use control::Cleanups;
 use dvm::Dvm;
-use group::Meeting;
+use group::Completed;
 use invite::Invitations;
 use iof::Readers;
 use kind::Kind;
@@ -367,7 +367,7 @@ impl Root {
             }
             OpId::Collective(_) => {
                 let Root { dvm, operations, collectives, .. } = self;
-                let meeting = Meeting { op, to: among };
+                let meeting = Completed { op, to: among };
                 collective::gathered(cx, dvm, operations, collectives, meeting, &missing, part);
             }
         }

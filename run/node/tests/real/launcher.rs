@@ -36,7 +36,7 @@ impl Seen {
     }
 }
 
-type Answer = fn(ConnId, &[u8], &mut VecDeque<Effect>);
+type Answering = fn(ConnId, &[u8], &mut VecDeque<Effect>);
 type Greet = fn(ConnId, Option<PeerCred>, &mut VecDeque<Effect>);
 
 /// The decisions. Tests vary the fields.
@@ -50,7 +50,7 @@ pub(crate) struct Script {
     pub(crate) cleanup: Vec<(Text, Cleanup)>,
     pub(crate) cpus: Option<phalanx_topo::CpuSet>,
     /// Answers bytes of connections.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<Answering>,
     pub(crate) opened: Option<Greet>,
     pub(crate) procs: BTreeMap<ProcId, Proc>,
     pub(crate) nspace: Option<Nspace>,

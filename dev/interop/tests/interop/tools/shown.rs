@@ -10,13 +10,13 @@ use phalanx_interop::{Job, Running, launcher, libpmix, new_directory, pmix_tool}
 
 /// Its standard output and standard error, lines in alphabetical order, and how its spawns ended. Names of jobs are JOB.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct ShownTexts {
     stdout: Vec<String>,
     stderr: Vec<String>,
     spawned: Vec<String>,
 }
 
-fn told(launcher: &Running, library: Option<&Path>, words: &[&str]) -> Told {
+fn told(launcher: &Running, library: Option<&Path>, words: &[&str]) -> ShownTexts {
     let place = new_directory();
     let spawned = place.path().join("spawned");
     let script = format!("exec \"$@\" 3>'{}'", spawned.display());
@@ -39,7 +39,7 @@ fn told(launcher: &Running, library: Option<&Path>, words: &[&str]) -> Told {
         lines.sort_unstable();
         lines
     };
-    Told { stdout: lines(&outcome.stdout), stderr: lines(&outcome.stderr), spawned: lines(&spawned) }
+    ShownTexts { stdout: lines(&outcome.stdout), stderr: lines(&outcome.stderr), spawned: lines(&spawned) }
 }
 
 /// Both libraries show the same, with these lines in it.

@@ -36,7 +36,7 @@ fn the_answer_may_arrive_in_any_pieces() {
     let mut scene = Scene::new(config());
     let init = scene.call(ClientCall::Init);
     scene.open();
-    let welcome = Answer::Welcome(ClientWelcome { index: INDEX }).encode();
+    let welcome = HelloAnswer::Welcome(ClientWelcome { index: INDEX }).encode();
     for byte in welcome {
         scene.bytes(&[byte]);
     }
@@ -55,7 +55,7 @@ fn events_may_come_before_the_job_data() {
     let init = scene.call(ClientCall::Init);
     scene.open();
     let old = Notification { code: Status(-145), source: proc(0), info: vec![], range: None };
-    let mut bytes = Answer::Welcome(ClientWelcome { index: INDEX }).encode();
+    let mut bytes = HelloAnswer::Welcome(ClientWelcome { index: INDEX }).encode();
     bytes.extend(encode_frame(0, TAG_EVENT, &old.encode(scene.dialect)));
     scene.bytes(&bytes);
     let job = JobData { nspace: proc(0).nspace, values: vec![], procs: vec![] };

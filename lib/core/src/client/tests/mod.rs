@@ -18,7 +18,7 @@ use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::{TAG_HEARTBEAT, TAG_IOF, encode_frame};
-use phalanx_wire::hello::{Answer, ClientWelcome, Hello, HelloReader};
+use phalanx_wire::hello::{ClientWelcome, Hello, HelloAnswer, HelloReader};
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Key, Kval, Nspace, Pdata, Query, Value};
 
@@ -172,7 +172,7 @@ impl Scene {
     }
 
     fn welcome(&mut self) {
-        let welcome = Answer::Welcome(ClientWelcome { index: INDEX }).encode();
+        let welcome = HelloAnswer::Welcome(ClientWelcome { index: INDEX }).encode();
         self.bytes(&welcome);
     }
 

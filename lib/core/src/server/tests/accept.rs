@@ -5,7 +5,7 @@ use phalanx_wire::cmd::Request;
 use phalanx_wire::codec::{Dialect, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::encode_frame;
-use phalanx_wire::hello::{Answer, Flavor, SECRET, ToolWelcome};
+use phalanx_wire::hello::{Flavor, HelloAnswer, SECRET, ToolWelcome};
 use phalanx_wire::{Blob, Info, ProcId};
 
 use super::world::{UID, World, hello, ns, proc, v41};
@@ -208,7 +208,7 @@ fn tools_are_admitted_by_the_host_under_the_name_it_gives() {
         security: Status::SUCCESS,
     };
     let sent = world.client(conn).greeting();
-    assert!(Answer::Welcome(expected).encode().starts_with(sent), "the rest went to the frame reader");
+    assert!(HelloAnswer::Welcome(expected).encode().starts_with(sent), "the rest went to the frame reader");
     world.close(conn);
     assert_eq!(
         world.history.last(),

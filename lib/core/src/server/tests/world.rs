@@ -13,7 +13,7 @@ use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::{FIRST_REQUEST_TAG, FrameReader, TAG_EVENT, encode_frame};
-use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, Hello};
+use phalanx_wire::hello::{ClientWelcome, Flavor, Hello, HelloAnswer};
 use phalanx_wire::{Blob, Info, Key, Kval, Nspace, ProcId, Value};
 
 use crate::host::{HostOp, HostReply};
@@ -383,7 +383,8 @@ impl TestClient {
     fn receive(&mut self, bytes: &[u8]) {
         if !self.welcomed {
             self.greeting.extend_from_slice(bytes);
-            let Some((Answer::Welcome(_), used)) = Answer::<ClientWelcome>::decode(&self.greeting) else {
+            let Some((HelloAnswer::Welcome(_), used)) = HelloAnswer::<ClientWelcome>::decode(&self.greeting)
+            else {
                 return;
             };
             // A tool's welcome is longer; tests of tools look at the bytes themselves.

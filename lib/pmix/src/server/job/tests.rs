@@ -2,7 +2,7 @@ use phalanx_wire::{Blob, DataArray, Text};
 
 use super::*;
 
-const HERE: Place<'_> = Place { hostname: "a.example", node_id: None };
+const HERE: OwnNode<'_> = OwnNode { hostname: "a.example", node_id: None };
 
 fn told(local: u32, infos: &[Info]) -> JobInfo {
     job(&nspace(), Some(local), infos, &HERE, None).unwrap()

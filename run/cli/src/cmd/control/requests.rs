@@ -6,7 +6,7 @@ use phalanx_dvm::names;
 use pmix::{DataArray, Info, Query, Tool, Value, keys};
 use serde_json::json;
 
-use super::{Told, results_of};
+use super::{RankResults, results_of};
 use phalanx_wire::plain;
 
 use crate::args::control::RequestArgs;
@@ -51,7 +51,7 @@ fn server_of(args: &RequestArgs) -> Result<(Tool, Query), Failure> {
 }
 
 /// The results for the ranks of each job.
-fn results(request: &DataArray) -> Vec<(String, Told)> {
+fn results(request: &DataArray) -> Vec<(String, RankResults)> {
     let results = request.infos().filter(|info| info.key == *names::RESULT);
     let told = results.filter_map(|info| {
         let job = value::find(info.value.as_array()?, keys::NSPACE)?.as_str()?.to_owned();
@@ -83,7 +83,7 @@ fn in_words(id: &str, request: &DataArray) -> String {
 }
 
 fn in_json(id: &str, request: &DataArray) -> String {
-    let results = results(request).into_iter().map(|(job, Told { status, ranks, .. })| {
+    let results = results(request).into_iter().map(|(job, RankResults { status, ranks, .. })| {
         json!({ "job": job, "ranks": ranks.to_string(), "status": status.to_string(), "number": status.0 })
     });
     let mut shown = json!({ "request": id, "results": results.collect::<Vec<_>>() });

@@ -33,7 +33,7 @@ mod map;
 mod rest;
 mod support;
 
-use support::Wanted;
+use support::Needs;
 
 /// A job in another process's DVM, seen from here.
 pub(crate) struct Far {
@@ -82,7 +82,7 @@ struct Received {
 /// Where the ranks would go, without starting the job.
 pub(crate) fn dry_run(run: &Run, server: &ServerArgs) -> Result<Placed, Failure> {
     let tool = tool::attach(server, run.voice.json)?;
-    if let Some(error) = Wanted::of(run).lacking(&tool) {
+    if let Some(error) = Needs::of(run).lacking(&tool) {
         return Err(Failure::told(&error));
     }
     map::of_wish(&tool, &run.request).map_err(|error| Failure::told(&error))
@@ -146,7 +146,7 @@ impl Far {
         let feed = input::Feed::of(run);
         let limit = run.request.timeout;
         let over_at = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let (wanted, is_shown) = (Wanted::of(run), !run.display.is_empty());
+        let (wanted, is_shown) = (Needs::of(run), !run.display.is_empty());
         let names_pids = run.output.tag == Tag::Detailed;
         thread::spawn(move || {
             if let Some(error) = wanted.lacking(&tool) {

@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use super::*;
 
-fn parse_line(line: &str) -> Result<Asked, Failure> {
+fn parse_line(line: &str) -> Result<Invocation, Failure> {
     parse_with_file(line, OsStr::new("FILE"))
 }
 
 /// The word FILE stands for the path of a file, which may hold blanks.
-fn parse_with_file(line: &str, file: &OsStr) -> Result<Asked, Failure> {
+fn parse_with_file(line: &str, file: &OsStr) -> Result<Invocation, Failure> {
     let word = |word: &str| if word == "FILE" { file.to_owned() } else { word.into() };
     parse("mpirun", line.split_whitespace().map(word).collect(), None)
 }
@@ -16,9 +16,9 @@ fn run(line: &str) -> RunLine {
     accepted(parse_line(line))
 }
 
-fn accepted(asked: Result<Asked, Failure>) -> RunLine {
+fn accepted(asked: Result<Invocation, Failure>) -> RunLine {
     match asked {
-        Ok(Asked::Run(line)) => *line,
+        Ok(Invocation::Run(line)) => *line,
         other => panic!("{other:?}"),
     }
 }
@@ -27,7 +27,7 @@ fn refused(line: &str) -> String {
     refusal(parse_line(line))
 }
 
-fn refusal(asked: Result<Asked, Failure>) -> String {
+fn refusal(asked: Result<Invocation, Failure>) -> String {
     match asked {
         Err(failure) => format!("{failure} {}", failure.hints.join(" ")),
         other => panic!("{other:?}"),
@@ -131,7 +131,7 @@ fn daemons_are_started_as_these_launchers_say() {
         "a",
     ];
     let line = match parse("mpirun", args.map(Into::into).into(), None) {
-        Ok(Asked::Run(line)) => *line,
+        Ok(Invocation::Run(line)) => *line,
         other => panic!("{other:?}"),
     };
     assert_eq!(line.job.fleet.launch_agent.as_deref(), Some("ssh -p 22"));
@@ -158,7 +158,7 @@ fn unknown_words_are_refused() {
 fn the_environment_may_say_the_timeout() {
     let parse = |timeout: &str| parse("mpiexec", vec!["a".into()], Some(OsStr::new(timeout)));
     match parse("7") {
-        Ok(Asked::Run(line)) => assert_eq!(line.job.timeout, Some(Duration::from_secs(7))),
+        Ok(Invocation::Run(line)) => assert_eq!(line.job.timeout, Some(Duration::from_secs(7))),
         other => panic!("{other:?}"),
     }
     assert!(parse("soon").expect_err("no number").message.contains("MPIEXEC_TIMEOUT"));

@@ -9,19 +9,19 @@ use super::map;
 use crate::resolve::Run;
 
 /// What the user wants and not every server can do.
-pub(super) struct Wanted {
+pub(super) struct Needs {
     /// Attributes of a spawn, and the options that they stand for.
     attributes: Vec<(&'static str, &'static str)>,
     /// The option that needs the server to report maps.
     map: Option<&'static str>,
 }
 
-impl Wanted {
-    pub(super) fn of(run: &Run) -> Wanted {
+impl Needs {
+    pub(super) fn of(run: &Run) -> Needs {
         let (job, apps) = run.request.to_spawn();
         let is_said =
             |key: &str| job.iter().chain(apps.iter().flat_map(|app| &app.info)).any(|i| i.key == key);
-        Wanted {
+        Needs {
             attributes: OURS.iter().filter(|(key, _)| is_said(key)).copied().collect(),
             map: match run {
                 Run { dry_run: true, .. } => Some("'--dry-run'"),
