@@ -45,8 +45,8 @@ static int job(int number, int pulls, const char *gate)
     int wrong;
 
     snprintf(path, sizeof path, "%s.%d", gate, number);
-    snprintf(text, sizeof text, "echo job %d first; %s%s%s echo job %d last", number, pulls ? "until [ -e " : "",
-             pulls ? path : "", pulls ? " ]; do sleep 0.01; done;" : "", number);
+    snprintf(text, sizeof text, "echo job %d first; %s%s%s echo job %d last", number, pulls ? "until [ -e '" : "",
+             pulls ? path : "", pulls ? "' ]; do sleep 0.01; done;" : "", number);
     snprintf(expected, sizeof expected, "job %d first\njob %d last\n", number, number);
     PMIX_APP_CONSTRUCT(&app);
     app.cmd = strdup("/bin/sh");

@@ -201,7 +201,7 @@ fn slow_rank_slows_its_input_down() {
     let go = place.path().join("go");
     mknodat(CWD, &go, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
     let script =
-        format!("[ $PMIX_RANK = 1 ] && read word < {}; exec '{}' sink", go.display(), stream().display());
+        format!("[ $PMIX_RANK = 1 ] && read word < '{}'; exec '{}' sink", go.display(), stream().display());
     let job = px(["-n", "2", "--stdin", "all", "sh", "-c", &script]).feeding(feed(bytes, gone.clone()));
     let running: Running = job.start();
     eventually("input has begun to flow", || gone.load(Ordering::Relaxed) > 0);

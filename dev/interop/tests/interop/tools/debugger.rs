@@ -63,7 +63,7 @@ impl Program {
     fn in_directory(place: TempDir) -> Program {
         let (dir, version) = (place.path().display().to_string(), pmix("version"));
         let script = format!(
-            "#!/bin/sh\n[ -e {dir}/leaves.$PMIX_RANK ] && exit 0\n'{}' && touch {dir}/passed.$PMIX_RANK\n",
+            "#!/bin/sh\n[ -e '{dir}'/leaves.$PMIX_RANK ] && exit 0\n'{}' && touch '{dir}'/passed.$PMIX_RANK\n",
             version.display()
         );
         write_program(&place.path().join("program"), &script);
