@@ -51,7 +51,7 @@ say("found " + text(found[0]["value"]))
 how = [yes(pmix.PMIX_NOHUP)]
 if pushes:
     how.append({"key": pmix.PMIX_FWD_STDIN, "flags": 0, "value": 0, "val_type": pmix.PMIX_PROC_RANK})
-script = "read line; echo got $line > $0.new; mv $0.new $0"
+script = "read line; echo got $line > \"$0.new\"; mv \"$0.new\" \"$0\""
 app = {"cmd": "/bin/sh", "argv": ["sh", "-c", script, sys.argv[2]], "env": [], "maxprocs": 1, "cwd": "/"}
 status, child = tool.spawn(how, [app])
 check(status, "spawn")

@@ -100,17 +100,18 @@ fn works(prefix: &Path) {
     let mut asked = Command::new(debian_file("/usr/bin/pkg-config", "pkg-config"));
     asked.args(["--cflags", "--libs", "pmix >= 4.2"]);
     let flags = done(asked.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")));
+    let flags = shlex::split(&flags).expect("words of the shell");
     // Open MPI 5.0 includes this file when it is built.
     let source = prefix.with_extension("c");
     let text = "#include \"src/include/pmix_frameworks.h\"\nint main(void) { return pmix_framework_names[0] != 0; }\n";
     fs::write(&source, text).expect("writing a program");
     let mut compiler = Command::new(debian_file("/usr/bin/gcc", "gcc"));
-    done(compiler.arg("-fsyntax-only").arg(&source).args(flags.split_whitespace()));
+    done(compiler.arg("-fsyntax-only").arg(&source).args(&flags));
 
     let mut compiler = Command::new(debian_file("/usr/bin/gcc", "gcc"));
     compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread"]).arg("-I").arg(script(""));
     compiler.arg(script("pmix_version.c")).arg("-o").arg(&binary);
-    done(compiler.args(flags.split_whitespace()));
+    done(compiler.args(&flags));
 
     let version = format!("Phalanx {}", env!("CARGO_PKG_VERSION"));
     for (launcher, verb) in [("bin/px", Some("run")), ("libexec/phalanx/mpirun", None)] {
