@@ -42,7 +42,8 @@ pub(crate) fn neighbours(input: &[u8]) {
                 Effect::Spawn(start) => {
                     let proc = start.proc.clone();
                     started.push_back(proc.clone());
-                    node.handle(now, Input::Spawned { proc, pid: 1000 }, &mut effects);
+                    let program = start.argv.first().cloned().unwrap_or_else(|| "".into());
+                    node.handle(now, Input::Spawned { proc, pid: 1000, program }, &mut effects);
                 }
                 Effect::Stop => return,
                 _ => {}

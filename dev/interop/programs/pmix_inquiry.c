@@ -1,5 +1,6 @@
 /* Query, log, resolve: what a rank can ask about its job, its node and its server. */
 #include "check.h"
+#include <sys/stat.h>
 
 static char host[256];
 
@@ -63,7 +64,10 @@ static void proc_table(const char *key)
               procs[i].state);
         if (procs[i].proc.rank == me.rank) {
             CHECK(procs[i].pid == getpid(), "pid %d, mine is %d", procs[i].pid, getpid());
-            CHECK(strstr(procs[i].executable_name, "pmix_inquiry") != NULL, "program %s", procs[i].executable_name);
+            struct stat named, mine;
+            CHECK(procs[i].executable_name[0] == '/' && stat(procs[i].executable_name, &named) == 0
+                      && stat("/proc/self/exe", &mine) == 0 && named.st_ino == mine.st_ino && named.st_dev == mine.st_dev,
+                  "program %s", procs[i].executable_name);
             seen = true;
         }
     }

@@ -246,7 +246,7 @@ impl<S: RankServer> World<S> {
             let failure = SpawnFailure { step: SpawnStep::Exec, subject: "agent".to_owned(), errno: 2 };
             return self.input(NodeId::ROOT, Input::SpawnFailed { proc: proc.clone(), failure });
         }
-        self.input(NodeId::ROOT, Input::Spawned { proc: proc.clone(), pid: 1 });
+        self.input(NodeId::ROOT, Input::Spawned { proc: proc.clone(), pid: 1, program: "/agent".into() });
         for (at, node) in hosts.iter().enumerate() {
             match self.commands.mishap(*node) {
                 Mishap::Silent => {}

@@ -568,6 +568,8 @@ impl<S: RankServer> World<S> {
         }
         self.pids += 1;
         let pid = 1000 + self.pids;
+        let name = start.argv.first().map(Text::to_string_lossy).unwrap_or_default();
+        let program = Text::from(format!("/kind{}/{name}", id.0 % 2));
         let script = (self.scripts)(&proc);
         let mut fate = Fate::new(id, pid, script);
         for entry in &start.env {
@@ -580,7 +582,7 @@ impl<S: RankServer> World<S> {
             node.server_mut().started(&proc, &fate.env);
         }
         self.procs.insert(proc.clone(), fate);
-        self.input(id, Input::Spawned { proc: proc.clone(), pid });
+        self.input(id, Input::Spawned { proc: proc.clone(), pid, program });
         self.at(self.now, Event::Proc(proc));
     }
 

@@ -216,7 +216,9 @@ impl Daemon {
             Input::OutputTaken { bytes } => self.tell_root(now, ToRoot::OutputTaken { bytes }),
             Input::Stdin { nspace, data } => self.tell_root(now, ToRoot::Stdin { nspace, data }),
             Input::StdinEnd { nspace } => self.tell_root(now, ToRoot::StdinEnd { nspace }),
-            Input::Spawned { proc, pid } => self.tell_local(now, ToLocal::Spawned { proc, pid }),
+            Input::Spawned { proc, pid, program } => {
+                self.tell_local(now, ToLocal::Spawned { proc, pid, program });
+            }
             Input::SpawnFailed { proc, failure } => {
                 self.tell_local(now, ToLocal::SpawnFailed { proc, failure });
             }

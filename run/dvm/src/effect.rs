@@ -71,10 +71,11 @@ pub enum Input<'a> {
     /// The DVM is to end: jobs are terminated, then every daemon stops (at node 0).
     Shutdown,
 
-    /// A process runs: its exec succeeded.
+    /// A process runs: its exec succeeded. `program`: the path of the file that was executed, from the root directory.
     Spawned {
         proc: ProcId,
         pid: u32,
+        program: Text,
     },
     SpawnFailed {
         proc: ProcId,

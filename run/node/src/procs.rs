@@ -336,7 +336,8 @@ impl Procs {
             None => {
                 entry.phase = Phase::Running;
                 let pid = entry.pid.as_raw_pid().cast_unsigned();
-                news.push(Input::Spawned { proc: proc.clone(), pid });
+                let program = batch.program(at);
+                news.push(Input::Spawned { proc: proc.clone(), pid, program });
                 news.0.extend(entry.early.drain(..).map(Happening::Stream));
             }
             Some(failure) => {

@@ -113,7 +113,8 @@ impl Dvm {
                 Effect::Link { to, bytes } => self.under_way.push_back((to, id, bytes)),
                 Effect::Spawn(start) => {
                     self.last_pid += 1;
-                    let spawned = Input::Spawned { proc: start.proc, pid: self.last_pid };
+                    let program = start.argv[0].clone();
+                    let spawned = Input::Spawned { proc: start.proc, pid: self.last_pid, program };
                     node.handle(self.now, spawned, &mut effects);
                 }
                 Effect::Report(Report::Progress { phase: "starting", done, .. }) => self.running = done,

@@ -108,6 +108,7 @@ fn queries_show_the_states_of_ranks_while_the_job_runs() {
     assert!(find(&ranks[4], names::STOPPED).is_some() && find(&ranks[5], names::STOPPED).is_none());
     let Value::ProcInfo(line) = &given[2].as_ref().unwrap().as_array().unwrap().items[3] else { panic!() };
     assert_eq!((line.state, line.proc.rank), (ProcState::ABORTED_BY_SIG, Rank(3)));
+    assert_eq!(line.executable, Some("/kind1/prog".into()), "hosts of odd numbers have it elsewhere");
     assert_eq!(given[3].as_ref().unwrap().as_i64(), Some(3));
     assert!(given[4].as_ref().unwrap().as_str().is_some());
     assert_eq!(given[5], Err(Status::ERR_NOT_FOUND));

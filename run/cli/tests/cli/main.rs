@@ -3,6 +3,7 @@
 mod command_line;
 mod control;
 mod nested;
+mod programs;
 mod run;
 mod terminal;
 mod waited;

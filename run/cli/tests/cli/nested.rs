@@ -7,16 +7,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const PX: &str = env!("CARGO_BIN_EXE_px");
+pub(crate) const PX: &str = env!("CARGO_BIN_EXE_px");
 
-fn px(dir: &Path, words: &[&str]) -> Command {
+pub(crate) fn px(dir: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(PX);
     command.args(words).current_dir(dir).env("TMPDIR", dir).env("PX", PX).stdin(Stdio::null());
     command
 }
 
 /// A DVM below this directory.
-fn dvm(dir: &Path) -> Child {
+pub(crate) fn dvm(dir: &Path) -> Child {
     let child = px(dir, &["dvm", "start"]).stdout(Stdio::null()).spawn().expect("px runs");
     let begun = Instant::now();
     while !px(dir, &["query", "phalanx.jobs", "--pid", &child.id().to_string(), "--wait-server", "60"])

@@ -290,7 +290,12 @@ fn parts() -> Vec<Part> {
         Part::Nothing,
         Part::Modex(vec![Blob::default(), Blob::from(vec![0; 200])]),
         Part::Group(member),
-        Part::Started { pids: vec![(0, 4_000_000)], failed: true, after: some_time() },
+        Part::Started {
+            pids: vec![(0, 4_000_000)],
+            programs: Programs::default(),
+            failed: true,
+            after: some_time(),
+        },
         Part::Ends(Box::new(ends)),
         Part::Found(Box::new(found)),
         Part::Results(results),

@@ -143,7 +143,7 @@ impl Tables {
             ToLocal::Waits { survey, waiting } => survey::tell_waits(cx, survey, waiting),
             ToLocal::Upcall { call, op } => self.on_upcall(cx, call, op),
             ToLocal::Returned { id, result } => self.on_returned(cx, id, result),
-            ToLocal::Spawned { proc, pid } => self.on_spawned(cx, &proc, pid),
+            ToLocal::Spawned { proc, pid, program } => self.on_spawned(cx, &proc, pid, program),
             ToLocal::SpawnFailed { proc, failure } => self.on_spawn_failed(cx, proc, failure),
             ToLocal::Exited { proc, status } => self.on_exited(cx, &proc, status),
             ToLocal::Output { proc, channel, data } => self.on_output(cx, proc, channel, data),

@@ -22,8 +22,8 @@ use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::local::{Tables, inspect, stdin};
 use crate::msg::{
-    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, Lives, OpId, Part, Pauser, ProcEnd, Reached,
-    SpawnFailure, ToldEnds, Up,
+    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, Lives, OpId, Part, Pauser, ProcEnd, Programs,
+    Reached, SpawnFailure, ToldEnds, Up,
 };
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
@@ -56,6 +56,8 @@ pub(super) struct LocalJob {
     /// When the last process here started to run, and when the last finalized, from the job's start.
     started_after: Duration,
     finalized_after: Duration,
+    /// The files that processes here were started from, until the root has been notified.
+    pub(super) programs: Programs,
     /// What to remove after the processes here.
     pub(super) cleanups: Cleanups,
     /// A process here that has not connected has loaded an MPI library, and the root knows.
@@ -148,6 +150,7 @@ impl LocalJob {
             connected: Reached::default(),
             started_after: Duration::ZERO,
             finalized_after: Duration::ZERO,
+            programs: Programs::default(),
             cleanups: Cleanups::default(),
             loaded_mpi: false,
             inspected: None,
@@ -236,7 +239,7 @@ impl Tables {
         self.jobs.get_mut(&proc.nspace)?.procs.get_mut(&proc.rank)
     }
 
-    pub(super) fn on_spawned(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pid: u32) {
+    pub(super) fn on_spawned(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pid: u32, program: Text) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let after = cx.now.since(job.since);
         let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.phase == Phase::Starting) else {
@@ -245,6 +248,7 @@ impl Tables {
         job.started_after = after;
         entry.phase = Phase::Running;
         entry.pid = Some(pid);
+        job.programs.add(program, proc.rank.0);
         for signal in std::mem::take(&mut entry.early) {
             cx.effect(Effect::Signal { proc: proc.clone(), signal });
         }
@@ -291,10 +295,11 @@ impl Tables {
         job.told_started = true;
         let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
         let (failed, after) = (job.start_failed, job.started_after);
+        let programs = std::mem::take(&mut job.programs);
         let known = job.procs.iter().filter_map(|(rank, proc)| Some((*rank, proc.pid?))).collect();
         let call = ServerCall::Started { nspace: nspace.clone(), pids: known };
         cx.call(call, Call::Told("telling pids"));
-        cx.join(OpId::Started(nspace.clone()), Part::Started { pids, failed, after });
+        cx.join(OpId::Started(nspace.clone()), Part::Started { pids, programs, failed, after });
     }
 
     pub(super) fn on_exited(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: ExitStatus) {

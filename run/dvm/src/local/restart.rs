@@ -16,7 +16,7 @@ use crate::local::calls::Call;
 use crate::local::procs::{Killed, LocalJob, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
-use crate::msg::{FailurePolicy, Members, OpId, Part, Results, TaskId};
+use crate::msg::{FailurePolicy, Members, OpId, Part, Programs, Results, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 
@@ -28,6 +28,7 @@ pub(super) struct Renewal {
     open: Ranges,
     results: Results,
     pids: Vec<(u32, u32)>,
+    programs: Programs,
 }
 
 /// A request of job control that waits for these ranks to be started again.
@@ -50,7 +51,7 @@ impl Renewal {
     fn part(self) -> (OpId, Part) {
         let part = match self.step {
             Step::Clear => Part::Results(self.results),
-            Step::Start => Part::Renewed { results: self.results, pids: self.pids },
+            Step::Start => Part::Renewed { results: self.results, pids: self.pids, programs: self.programs },
         };
         (OpId::Task(self.task), part)
     }
@@ -218,7 +219,8 @@ impl Tables {
         let job = self.jobs.get_mut(&targets.nspace)?;
         let here = job.procs.keys().map(|rank| rank.0).filter(|rank| targets.ranks.contains(*rank));
         let (open, results) = (here.collect(), Results::default());
-        Some((job, Renewal { task: task.clone(), step, open, results, pids: Vec::new() }))
+        let (pids, programs) = (Vec::new(), Programs::default());
+        Some((job, Renewal { task: task.clone(), step, open, results, pids, programs }))
     }
 
     /// A process has made progress: contributes to the tasks that it completes.
@@ -235,6 +237,7 @@ impl Tables {
                     (Step::Clear, _) => cleared.push(ProcId::new(nspace, Rank(rank))),
                     (Step::Start, Some(pid)) => {
                         renewal.pids.push((rank, pid));
+                        renewal.programs.merge(job.programs.take(&Ranges::single(rank)));
                         started.push((Rank(rank), pid));
                     }
                     (Step::Start, None) => {}

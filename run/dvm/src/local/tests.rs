@@ -95,7 +95,7 @@ impl Told {
         told.down(Down::Start(desc));
         told.serve();
         for rank in [0, 1] {
-            told.tell(ToLocal::Spawned { proc: proc(rank), pid: 100 + rank });
+            told.tell(ToLocal::Spawned { proc: proc(rank), pid: 100 + rank, program: "/bin/a".into() });
         }
         told
     }
@@ -192,9 +192,11 @@ fn its_own_processes_are_started_and_no_others() {
         _ => None,
     };
     assert_eq!(told.wishes.iter().filter_map(spawned).collect::<Vec<_>>(), [0, 1]);
-    let Some(Part::Started { pids, failed: false, .. }) = told.part(&OpId::Started(nspace())) else {
+    let Some(Part::Started { pids, programs, failed: false, .. }) = told.part(&OpId::Started(nspace()))
+    else {
         panic!("{:?}", told.wishes)
     };
+    assert_eq!([0, 1, 2].map(|rank| programs.of(rank).is_some()), [true, true, false]);
     assert_eq!(*pids, [(0, 100), (1, 101)]);
 }
 
@@ -209,10 +211,10 @@ fn the_first_process_is_reported_before_the_others_run() {
         told.wishes.iter().filter(is_beginning).count()
     };
     assert_eq!(began(&told), 0);
-    told.tell(ToLocal::Spawned { proc: proc(1), pid: 101 });
+    told.tell(ToLocal::Spawned { proc: proc(1), pid: 101, program: "/bin/a".into() });
     assert_eq!(began(&told), 1);
     assert!(told.part(&OpId::Started(nspace())).is_none());
-    told.tell(ToLocal::Spawned { proc: proc(0), pid: 100 });
+    told.tell(ToLocal::Spawned { proc: proc(0), pid: 100, program: "/bin/a".into() });
     assert_eq!(began(&told), 1);
     assert!(told.part(&OpId::Started(nspace())).is_some());
 }
@@ -358,7 +360,7 @@ fn a_rank_is_started_again_when_nothing_of_it_is_left() {
     told.serve();
     assert_eq!(started_with(&told), ["PHALANX_RESTARTS=1", "PHALANX_RESTART_FROM=night"]);
     assert!(told.part(&renewed).is_none());
-    told.tell(ToLocal::Spawned { proc: proc(1), pid: 777 });
+    told.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
     assert!(matches!(told.part(&renewed), Some(Part::Renewed { pids, .. }) if *pids == [(1, 777)]));
     told.exit(0, ExitStatus::Code(0));
     told.exit(1, ExitStatus::Code(0));
@@ -395,7 +397,7 @@ fn a_rank_between_two_lives_is_steered_in_the_next() {
             done.set(&Ranges::single(1), Status::ERR_PROC_ABORTED);
             assert!(started_with(&told).is_empty(), "it is not started to be killed");
         } else {
-            told.tell(ToLocal::Spawned { proc: proc(1), pid: 777 });
+            told.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
             done = well;
             assert_eq!(told.signals(), [(1, signal)]);
         }
@@ -489,7 +491,7 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
     assert_eq!(started_with(&told), ["PHALANX_RESTARTS=1"]);
     // The job ends before it runs.
     told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill, pauser: Pauser::User });
-    told.tell(ToLocal::Spawned { proc: proc(1), pid: 777 });
+    told.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
     told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
     told.exit(0, ExitStatus::Signal { number: 9, core_dumped: false });
     assert!(told.part(&OpId::Ended(nspace())).is_some(), "{:?}", told.wishes);
@@ -520,7 +522,7 @@ fn a_command_takes_the_checkpoint_of_each_rank() {
     let [(first, save), (second, _)] = &commands(&told)[..] else { panic!("{:?}", told.wishes) };
     assert_eq!(save, "save");
     let end = |told: &mut Told, proc: &ProcId, status| {
-        told.tell(ToLocal::Spawned { proc: proc.clone(), pid: 900 });
+        told.tell(ToLocal::Spawned { proc: proc.clone(), pid: 900, program: "/bin/a".into() });
         told.tell(ToLocal::Exited { proc: proc.clone(), status });
         let data = b"first\nno space\n"[..].into();
         told.tell(ToLocal::Output { proc: proc.clone(), channel: IofChannel::STDERR, data });
@@ -601,7 +603,7 @@ fn a_signal_waits_for_its_process_to_run() {
         pauser: Pauser::User,
     });
     assert_eq!(told.signals(), []);
-    told.tell(ToLocal::Spawned { proc: proc(1), pid: 7 });
+    told.tell(ToLocal::Spawned { proc: proc(1), pid: 7, program: "/bin/a".into() });
     assert_eq!(told.signals(), [(1, 10)]);
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{CallId, HostCall, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::IofChannel;
-use phalanx_wire::ProcId;
+use phalanx_wire::{ProcId, Text};
 
 use crate::config::NodeConfig;
 use crate::effect::Effect;
@@ -78,6 +78,7 @@ pub(crate) enum ToLocal {
     Spawned {
         proc: ProcId,
         pid: u32,
+        program: Text,
     },
     SpawnFailed {
         proc: ProcId,

@@ -12,7 +12,7 @@ use phalanx_core::host::GroupFormed;
 use phalanx_spec::Status;
 use phalanx_wire::{Blob, Info, Nspace, ProcId};
 
-use super::{Ends, Found, JobDesc, Results, TaskId};
+use super::{Ends, Found, JobDesc, Programs, Results, TaskId};
 use crate::encoding::encoded;
 use crate::ranges::Ranges;
 use phalanx_spec::Rank;
@@ -75,11 +75,12 @@ pub(crate) enum Part {
     Nothing,
     Modex(Vec<Blob>),
     Group(GroupPart),
-    /// Rank and pid of the processes that run. `failed`: one could not be started; its daemon sends the details in
+    /// Rank and pid of the processes that run, and the files that they were started from. `failed`: one could not be started; its daemon sends the details in
     /// [`Up::StartFailed`](crate::msg::Up::StartFailed), which may arrive later. `after`: when the last of them started, from
     /// the job's start.
     Started {
         pids: Vec<(u32, u32)>,
+        programs: Programs,
         failed: bool,
         after: Duration,
     },
@@ -87,10 +88,11 @@ pub(crate) enum Part {
     Found(Box<Found>),
     /// The results for the targets of job control.
     Results(Results),
-    /// The same for ranks that were started again, with their ranks and pids.
+    /// The same for ranks that were started again, with what is known of the new processes.
     Renewed {
         results: Results,
         pids: Vec<(u32, u32)>,
+        programs: Programs,
     },
     /// A member could not take part.
     Failed(Status),
@@ -166,19 +168,24 @@ impl Part {
             (Part::Modex(blobs), Part::Modex(more)) => blobs.extend(more),
             (Part::Group(part), Part::Group(more)) => part.merge(more),
             (
-                Part::Started { pids, failed, after },
-                Part::Started { pids: more, failed: also, after: last },
+                Part::Started { pids, programs, failed, after },
+                Part::Started { pids: more, programs: files, failed: also, after: last },
             ) => {
                 pids.extend(more);
+                programs.merge(files);
                 *failed |= also;
                 *after = last.max(*after);
             }
             (Part::Ends(ends), Part::Ends(more)) => ends.merge(*more),
             (Part::Found(found), Part::Found(more)) => found.merge(*more),
             (Part::Results(results), Part::Results(more)) => results.merge(more),
-            (Part::Renewed { results, pids }, Part::Renewed { results: more, pids: also }) => {
+            (
+                Part::Renewed { results, pids, programs },
+                Part::Renewed { results: more, pids: also, programs: files },
+            ) => {
                 results.merge(more);
                 pids.extend(also);
+                programs.merge(files);
             }
             // All daemons run one binary: an operation has parts of one kind.
             (_, _) => {}
@@ -278,12 +285,12 @@ encoded!(enum Part {
     0 Nothing,
     1 Modex(blobs),
     2 Group(part),
-    3 Started { pids, failed, after },
+    3 Started { pids, programs, failed, after },
     4 Ends(ends),
     5 Found(found),
     6 Results(results),
     7 Failed(status),
-    8 Renewed { results, pids },
+    8 Renewed { results, pids, programs },
 });
 encoded!(enum Agreed { 0 Nothing, 1 Modex(blob), 2 Group(formed) });
 encoded!(struct GroupPart { info, lost, silent });

@@ -8,7 +8,7 @@ use phalanx_spec::Status;
 use phalanx_wire::{Info, Nspace, ProcId, Query, Text};
 
 use crate::job::JobVerdict;
-use crate::msg::{ControlRequest, Found, Members, ProcEnd, Stuck, Subject};
+use crate::msg::{ControlRequest, Found, Members, ProcEnd, Programs, Stuck, Subject};
 use crate::root::answer::Asker;
 
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub(super) enum Consequence {
     Shutdown { by: ProcId },
     /// No restart of these is under way any more.
     RestartOver(Members),
-    /// They run again, with these pids.
-    Restarted { members: Members, pids: Vec<(u32, u32)> },
+    /// They run again, with these pids and programs.
+    Restarted { members: Members, pids: Vec<(u32, u32)>, programs: Programs },
     /// A rank has failed in a job that restarts failed ranks.
     Recover(ProcEnd),
     /// What the processes of a job were waiting for when its end was decided.

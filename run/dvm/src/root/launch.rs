@@ -215,8 +215,8 @@ impl Root {
         let Some(first) = self.dvm.jobs.get(nspace).map(|job| job.descent.first.clone()) else { return };
         let concerned: Arc<[Nspace]> = self.dvm.relations.concerned_by(&self.dvm.jobs, nspace, &first).into();
         let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
-        let (mut pids, failed, after) = match part {
-            Part::Started { pids, failed, after } => (pids, failed, after),
+        let (mut pids, programs, failed, after) = match part {
+            Part::Started { pids, programs, failed, after } => (pids, programs, failed, after),
             _ => Default::default(),
         };
         pids.sort_unstable();
@@ -227,7 +227,7 @@ impl Root {
         if done > 0 {
             self.job_began(cx, nspace);
         }
-        let what = What::Started { pids, after, whole, concerned: concerned.clone() };
+        let what = What::Started { pids, programs, after, whole, concerned: concerned.clone() };
         let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
         if whole {
             lifecycle::tell_launch_complete(

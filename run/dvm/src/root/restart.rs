@@ -15,7 +15,7 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::job::JobVerdict;
-use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Results, Task};
+use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Programs, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Asker;
 use crate::root::checkpoint;
@@ -41,9 +41,18 @@ pub(super) struct Restarting {
     by: Option<ProcId>,
     /// The old processes have ended.
     are_cleared: bool,
-    pids: Vec<(Nspace, Vec<(u32, u32)>)>,
+    started: Vec<Started>,
     /// New processes that have failed before all of them ran.
     failed: Vec<ProcEnd>,
+}
+
+/// New processes of one job.
+#[derive(Debug)]
+struct Started {
+    nspace: Nspace,
+    /// Ranks and pids.
+    pids: Vec<(u32, u32)>,
+    programs: Programs,
 }
 
 impl Restarting {
@@ -71,12 +80,12 @@ impl Kind for Restarting {
     fn task_done(&mut self, task: &Task, missing: &Ranges, part: Part, jobs: &Jobs) {
         let (Task::Clear { targets } | Task::Renew { targets }) = task else { return };
         let nspace = &targets.nspace;
-        let (results, pids) = match part {
-            Part::Results(results) => (results, Vec::new()),
-            Part::Renewed { results, pids } => (results, pids),
-            _ => (Results::default(), Vec::new()),
+        let (results, pids, programs) = match part {
+            Part::Results(results) => (results, Vec::new(), Programs::default()),
+            Part::Renewed { results, pids, programs } => (results, pids, programs),
+            _ => Default::default(),
         };
-        self.pids.push((nspace.clone(), pids));
+        self.started.push(Started { nspace: nspace.clone(), pids, programs });
         if self.are_cleared {
             self.targets.take(nspace, &results);
         }
@@ -104,9 +113,12 @@ impl Kind for Restarting {
         let mut then: Vec<Consequence> = self.members.iter().cloned().map(Consequence::RestartOver).collect();
         let status = self.targets.failure().unwrap_or(Status::SUCCESS);
         for members in self.targets.with(Status::SUCCESS) {
-            let of_job = self.pids.iter().filter(|(of, _)| *of == members.nspace);
-            let pids = of_job.flat_map(|(_, pids)| pids.clone()).collect();
-            then.push(Consequence::Restarted { members, pids });
+            let (mut pids, mut programs) = (Vec::new(), Programs::default());
+            for started in self.started.iter().filter(|started| started.nspace == members.nspace) {
+                pids.extend(&started.pids);
+                programs.merge(started.programs.clone());
+            }
+            then.push(Consequence::Restarted { members, pids, programs });
         }
         for Members { nspace, .. } in &self.members {
             if let Some(status) = self.targets.results_in(nspace).find(|status| !lets_go_on(*status)) {
@@ -167,7 +179,7 @@ pub(super) fn restart(
         from,
         by: asker.as_ref().map(|asker| asker.by.clone()),
         are_cleared: false,
-        pids: Vec::new(),
+        started: Vec::new(),
         failed: Vec::new(),
     };
     let then = tell_restart_begins(cx, dvm, operations, &members, asker.is_some());
@@ -244,18 +256,18 @@ pub(super) fn restarts_no_more(dvm: &mut Dvm, members: &Members) {
 pub(super) fn tell_restarted(
     cx: &mut Cx<'_>,
     dvm: &mut Dvm,
-    nspace: &Nspace,
-    ranks: &Ranges,
+    Members { nspace, ranks }: Members,
     mut pids: Vec<(u32, u32)>,
+    programs: Programs,
 ) {
-    if !dvm.jobs.contains_key(nspace) {
+    if !dvm.jobs.contains_key(&nspace) {
         return;
     }
-    let concerned = dvm.concerned(nspace);
+    let concerned = dvm.concerned(&nspace);
     pids.sort_unstable();
-    let what = What::Restarted { ranks: ranks.clone(), pids, concerned: concerned.clone() };
-    let number = dvm.append(cx, nspace, what).unwrap_or_default();
-    lifecycle::tell_restart(cx, dvm, (nspace, ranks), lifecycle::stamp(dvm, number, cx.now), &concerned);
+    let what = What::Restarted { ranks: ranks.clone(), pids, programs, concerned: concerned.clone() };
+    let number = dvm.append(cx, &nspace, what).unwrap_or_default();
+    lifecycle::tell_restart(cx, dvm, (&nspace, &ranks), lifecycle::stamp(dvm, number, cx.now), &concerned);
 }
 
 /// The job is gone for good: its restarts fail.

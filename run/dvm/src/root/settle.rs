@@ -3,7 +3,6 @@
 use phalanx_spec::Status;
 use phalanx_wire::ProcId;
 
-use crate::msg::Members;
 use crate::root::Root;
 use crate::root::answer::Asker;
 use crate::root::checkpoint;
@@ -74,8 +73,8 @@ impl Root {
                 }
                 Consequence::Shutdown { by } => self.on_shutdown(cx, Some(&by)),
                 Consequence::RestartOver(members) => restart::restarts_no_more(&mut self.dvm, &members),
-                Consequence::Restarted { members: Members { nspace, ranks }, pids } => {
-                    restart::tell_restarted(cx, &mut self.dvm, &nspace, &ranks, pids);
+                Consequence::Restarted { members, pids, programs } => {
+                    restart::tell_restarted(cx, &mut self.dvm, members, pids, programs);
                 }
                 Consequence::Recover(end) => {
                     let then = restart::recover_or_end(cx, &mut self.dvm, &mut self.operations, &end);

@@ -21,7 +21,8 @@ use crate::hosts::Slots;
 use crate::job::{AppSpec, JobVerdict};
 use crate::map::Policy;
 use crate::msg::{
-    Down, EndGroup, Ends, ExitStatus, FailurePolicy, OpId, ProcEnd, Results, SpawnFailure, SpawnStep, Task,
+    Down, EndGroup, Ends, ExitStatus, FailurePolicy, OpId, ProcEnd, Programs, Results, SpawnFailure,
+    SpawnStep, Task,
 };
 use crate::report::Placed;
 
@@ -276,7 +277,12 @@ fn the_first_failure_decides_and_ends_the_job() {
     let nspace = told.launch(JobRequest::default(), 8);
     told.gathered(
         OpId::Started(nspace.clone()),
-        Part::Started { pids: (0..8).map(|r| (r, r)).collect(), failed: false, after: Duration::ZERO },
+        Part::Started {
+            pids: (0..8).map(|r| (r, r)).collect(),
+            programs: Programs::default(),
+            failed: false,
+            after: Duration::ZERO,
+        },
     );
     told.wishes.clear();
     told.post(1, failed(&nspace, 5));
@@ -395,14 +401,24 @@ fn a_spawn_is_answered_when_its_processes_run_or_never_will() {
     assert_eq!((told.answer(first), told.answer(second)), (None, None));
     told.gathered(
         OpId::Started(runs.clone()),
-        Part::Started { pids: vec![(0, 9)], failed: false, after: Duration::ZERO },
+        Part::Started {
+            pids: vec![(0, 9)],
+            programs: Programs::default(),
+            failed: false,
+            after: Duration::ZERO,
+        },
     );
     assert_eq!(told.answer(first), Some(&HostReply::Spawned(Ok(runs.clone()))));
     let failure = SpawnFailure { step: SpawnStep::Find, subject: "program".into(), errno: 2 };
     told.post(0, Up::StartFailed { proc: proc(fails, 0), failure });
     told.gathered(
         OpId::Started(fails.clone()),
-        Part::Started { pids: Vec::new(), failed: true, after: Duration::ZERO },
+        Part::Started {
+            pids: Vec::new(),
+            programs: Programs::default(),
+            failed: true,
+            after: Duration::ZERO,
+        },
     );
     let refused = HostReply::Spawned(Err(Status::ERR_JOB_EXE_NOT_FOUND));
     assert_eq!(told.answer(second), Some(&refused));
@@ -634,7 +650,10 @@ fn the_start_of_a_job_is_announced_to_registered_nodes() {
     for (pids, expected) in [(vec![(0, 9)], 1), (Vec::new(), 0)] {
         let nspace = told.launch(JobRequest::default(), 1);
         let failed = pids.is_empty();
-        told.gathered(OpId::Started(nspace.clone()), Part::Started { pids, failed, after: Duration::ZERO });
+        told.gathered(
+            OpId::Started(nspace.clone()),
+            Part::Started { pids, programs: Programs::default(), failed, after: Duration::ZERO },
+        );
         let of_start = |(to, body): &(&Ranges, &Down)| {
             matches!(body, Down::Announce { event, .. } if event.code == Status::EVENT_JOB_START
                 && event.source == ProcId::all(&nspace))
@@ -654,7 +673,12 @@ fn past_events_are_replayed_to_listeners_that_may_get_them() {
         JobRequest { on_failure: FailurePolicy::Continue, policy: crowd, ..JobRequest::default() },
         1,
     );
-    let started = Part::Started { pids: vec![(0, 9)], failed: false, after: Duration::ZERO };
+    let started = Part::Started {
+        pids: vec![(0, 9)],
+        programs: Programs::default(),
+        failed: false,
+        after: Duration::ZERO,
+    };
     told.gathered(OpId::Started(gone.clone()), started);
     told.post(0, failed(&gone, 0));
     told.end(&gone, 1, ExitStatus::Code(3));

@@ -9,6 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use phalanx_dvm::{SpawnFailure, SpawnStep};
+use phalanx_wire::Text;
 use rustix::fs::{Access, access};
 
 use crate::elf::Elf;
@@ -41,6 +42,14 @@ pub(crate) fn find(program: &[u8], path: Option<&[u8]>, cwd: Option<&Path>) -> R
         return c_string(own.into_os_string().into_vec());
     }
     Err(failure(if denied { libc::EACCES } else { libc::ENOENT }))
+}
+
+/// The path from the root directory of a file that was found by [`find`].
+pub(super) fn from_root(file: &[u8], cwd: Option<&Path>) -> Text {
+    let file = in_directory(Path::new(OsStr::from_bytes(file)), cwd);
+    // A current directory that was removed has no path.
+    let whole = std::path::absolute(&file).unwrap_or(file);
+    Text::from_bytes(whole.as_os_str().as_bytes())
 }
 
 /// Explains what is wrong with a file better than the errno of `execve`.
@@ -116,6 +125,16 @@ mod tests {
         assert_eq!((missing.step, missing.errno), (SpawnStep::Find, libc::ENOENT));
         assert_eq!(missing.subject, "no-such-program");
         assert_eq!(find(b"", None, None).unwrap_err().errno, libc::ENOENT);
+    }
+
+    #[test]
+    fn paths_are_given_from_the_root_directory() {
+        let shown = |file: &str, cwd| from_root(file.as_bytes(), Some(Path::new(cwd))).to_string_lossy();
+        assert_eq!(shown("/bin/sh", "/home"), "/bin/sh");
+        assert_eq!(shown("./sh", "/bin"), "/bin/sh");
+        assert_eq!(shown("bin/./sh", "/"), "/bin/sh");
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(Path::new(&shown("sh", "bin")), here.join("bin/sh"));
     }
 
     #[test]

@@ -217,6 +217,12 @@ impl Spawner {
 }
 
 impl Batch {
+    /// The file that member `at` was started from.
+    pub(crate) fn program(&self, at: usize) -> Text {
+        let path = |member: &Member| find::from_root(member.file.as_bytes(), directory(&member.start));
+        self.members.get(at).map_or_else(|| Text::from(""), path)
+    }
+
     /// Why the start of member `at` failed, counting those that were cloned. Meaningful once the batch has resolved or that member was reaped.
     pub(crate) fn failure(&self, at: usize) -> Option<SpawnFailure> {
         let member = self.members.get(at)?;

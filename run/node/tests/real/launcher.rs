@@ -69,7 +69,7 @@ impl Decide for Script {
     fn handle(&mut self, _: Time, input: Input<'_>, effects: &mut VecDeque<Effect>) {
         match input {
             Input::Submit { request, job } => self.submit(request, *job, effects),
-            Input::Spawned { proc, pid } => {
+            Input::Spawned { proc, pid, .. } => {
                 self.end_of(&proc).pid = Some(pid);
                 for (path, what) in self.cleanup.clone() {
                     effects.push_back(Effect::RegisterCleanup { nspace: proc.nspace.clone(), path, what });

@@ -303,6 +303,14 @@ impl Journal {
         self.pids().get(at).map(|(_, pid)| *pid)
     }
 
+    /// The file that a rank was started from; the last one if it was started again.
+    pub(in crate::root) fn program(&self, rank: Rank) -> Option<&Text> {
+        self.entries.iter().rev().find_map(|entry| match &entry.what {
+            What::Started { programs, .. } | What::Restarted { programs, .. } => programs.of(rank.0),
+            _ => None,
+        })
+    }
+
     /// Rank and pid of all processes that have run, by rank.
     pub(in crate::root) fn pids(&self) -> &[(u32, u32)] {
         self.started().map_or(&[], |(pids, _)| pids)

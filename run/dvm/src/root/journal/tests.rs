@@ -9,7 +9,7 @@ use super::*;
 use crate::id::NodeId;
 use crate::job::{JobVerdict, Phases};
 use crate::msg::{
-    EndGroup, Ends, ExitStatus, FailurePolicy, Places, ProcEnd, Reached, SpawnFailure, SpawnStep,
+    EndGroup, Ends, ExitStatus, FailurePolicy, Places, ProcEnd, Programs, Reached, SpawnFailure, SpawnStep,
     StdinTarget, ToldEnds,
 };
 use crate::ranges::Ranges;
@@ -112,7 +112,11 @@ fn repeated_failures_and_restarts_are_separate_entries() {
         let again = || Ranges::single(1);
         journals.append(&mut journal, at(time), What::Restarting { ranks: again(), by: None, from: None });
         let (pids, concerned) = (Vec::new(), Arc::default());
-        journals.append(&mut journal, at(time), What::Restarted { ranks: again(), pids, concerned });
+        journals.append(
+            &mut journal,
+            at(time),
+            What::Restarted { ranks: again(), pids, programs: Programs::default(), concerned },
+        );
     }
     let times = |chosen: fn(&What) -> bool| {
         let chosen = journal.entries().iter().filter(|entry| chosen(entry.what()));
@@ -197,7 +201,13 @@ fn the_oldest_ended_jobs_go_first() {
     all.append(
         &mut large,
         at(1),
-        What::Started { pids, after: seconds(1), whole: true, concerned: Arc::default() },
+        What::Started {
+            pids,
+            programs: Programs::default(),
+            after: seconds(1),
+            whole: true,
+            concerned: Arc::default(),
+        },
     );
     assert!(large.weight() > 10_000 * 8, "{}", large.weight());
     all.keep(large);
@@ -217,7 +227,11 @@ fn phases_are_counted_from_the_submission() {
     let mut journal = journals.begin(at(5), at(3), placed(desc("job", 2)), None);
     assert_eq!(journal.phases(), Phases { placed: Some(seconds(2)), ..Phases::default() });
     let (pids, concerned) = (vec![(0, 70), (1, 71)], Arc::default());
-    journals.append(&mut journal, at(9), What::Started { pids, after: seconds(1), whole: true, concerned });
+    journals.append(
+        &mut journal,
+        at(9),
+        What::Started { pids, programs: Programs::default(), after: seconds(1), whole: true, concerned },
+    );
     journals.append(&mut journal, at(9), What::Connected { count: 1, after: seconds(2) });
     assert_eq!((journal.phases().started, journal.phases().connected), (Some(seconds(3)), None));
     journals.append(&mut journal, at(9), What::Connected { count: 2, after: seconds(4) });

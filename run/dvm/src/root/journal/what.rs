@@ -8,7 +8,7 @@ use phalanx_spec::Status;
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::job::JobVerdict;
-use crate::msg::{Ends, MpiLibrary, ProcEnd, SpawnFailure, Stuck};
+use crate::msg::{Ends, MpiLibrary, ProcEnd, Programs, SpawnFailure, Stuck};
 use crate::ranges::Ranges;
 use crate::root::premises::Premises;
 
@@ -33,6 +33,7 @@ pub(in crate::root) enum What {
     /// Every process runs, or could not be started. Rank and pid of those that run, by rank.
     Started {
         pids: Vec<(u32, u32)>,
+        programs: Programs,
         after: Duration,
         /// All of them run.
         whole: bool,
@@ -117,6 +118,7 @@ pub(in crate::root) enum What {
     Restarted {
         ranks: Ranges,
         pids: Vec<(u32, u32)>,
+        programs: Programs,
         /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
@@ -265,7 +267,7 @@ impl What {
         let ranges = |ranks: &Ranges| ranks.spans().count() * size_of::<(u32, u32)>();
         match self {
             What::Placed(premises) => premises.weight(),
-            What::Started { pids, .. } => pids.len() * size_of::<(u32, u32)>(),
+            What::Started { pids, programs, .. } => pids.len() * size_of::<(u32, u32)>() + programs.weight(),
             What::StartFailed { ranks, .. }
             | What::Failed { ranks, .. }
             | What::Left { ranks, .. }
@@ -282,7 +284,9 @@ impl What {
             What::Restarting { ranks, from, .. } => {
                 ranges(ranks) + from.as_ref().map_or(0, |name| name.as_bytes().len())
             }
-            What::Restarted { ranks, pids, .. } => ranges(ranks) + pids.len() * size_of::<(u32, u32)>(),
+            What::Restarted { ranks, pids, programs, .. } => {
+                ranges(ranks) + pids.len() * size_of::<(u32, u32)>() + programs.weight()
+            }
             What::Exited(ends) => {
                 ends.groups.iter().map(|group| size_of_val(group) + ranges(&group.ranks)).sum()
             }

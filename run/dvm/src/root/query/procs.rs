@@ -36,7 +36,7 @@ pub(super) fn proc_table(dvm: &Dvm, view: View<'_>, wanted: impl Fn(NodeId) -> b
         Value::ProcInfo(Box::new(ProcInfo {
             proc: ProcId::new(&desc.nspace, proc.rank),
             hostname: Some(Text::from(&*dvm.nodes.name(proc.node))),
-            executable: desc.app(proc.rank).and_then(|app| app.argv.first().cloned()),
+            executable: program(view, proc.rank),
             pid: proc.pid.unwrap_or(0),
             state: proc.state,
         }))
@@ -165,6 +165,12 @@ pub(super) fn memory_usage(
 
 pub(super) fn megabytes(key: &'static str, bytes: f64) -> Info {
     Info { value: Value::Float((bytes / (1024.0 * 1024.0)) as f32), ..Info::new(key, false) }
+}
+
+/// The file that a process was started from; the program as it was requested, if it has not started.
+fn program(view: View<'_>, rank: Rank) -> Option<Text> {
+    let requested = || view.desc().app(rank)?.argv.first();
+    view.journal().program(rank).or_else(requested).cloned()
 }
 
 fn proc(view: View<'_>, rank: Rank) -> Option<ProcView> {

@@ -184,7 +184,7 @@ fn job_whose_ranks_all_pause_is_paused() {
     let pids = (0..8).map(|rank| (rank, 100 + rank)).collect();
     told.gathered(
         OpId::Started(nspace.clone()),
-        Part::Started { pids, failed: false, after: Duration::ZERO },
+        Part::Started { pids, programs: Programs::default(), failed: false, after: Duration::ZERO },
     );
     let state = |told: &mut Told| {
         let query = Query { keys: vec![query::names::JOBS.into()], qualifiers: Vec::new() };

@@ -86,7 +86,12 @@ fn a_rank_that_is_started_again_comes_to_its_stop_anew() {
     let (mut told, nspace) = stopped(2, true);
     told.gathered(
         OpId::Started(nspace.clone()),
-        Part::Started { pids: vec![(0, 100), (1, 101)], failed: false, after: Duration::ZERO },
+        Part::Started {
+            pids: vec![(0, 100), (1, 101)],
+            programs: Programs::default(),
+            failed: false,
+            after: Duration::ZERO,
+        },
     );
     [0, 1].iter().for_each(|rank| told.come(&nspace, *rank));
     assert_eq!(told.told_ready(), 1);
@@ -103,7 +108,7 @@ fn a_rank_that_is_started_again_comes_to_its_stop_anew() {
     let renew = OpId::Task(id.clone());
     assert_eq!(ranks.to_string(), "1", "it may end before its stop");
     let Part::Results(results) = done(&[1]) else { unreachable!() };
-    told.gathered(renew, Part::Renewed { results, pids: vec![(1, 501)] });
+    told.gathered(renew, Part::Renewed { results, pids: vec![(1, 501)], programs: Programs::default() });
     assert_eq!(told.told_ready(), 0);
     told.come(&nspace, 1);
     assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0-1 in init"), 0)]));
@@ -160,4 +165,41 @@ fn a_rank_that_is_let_go_early_does_not_wait_when_it_comes() {
     // All ranks that wait.
     told.raise(Status::DEBUGGER_RELEASE, tool(), Range::GLOBAL, Vec::new());
     assert_eq!(told.stops(), []);
+}
+
+/// The programs in a proc table.
+fn programs(told: &mut Told, nspace: &Nspace, by: &ProcId) -> Vec<String> {
+    let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
+    let queries = vec![Query { keys: vec![keys::QUERY_PROC_TABLE.into()], qualifiers }];
+    let asked = told.ask(0, HostOp::Query(Asked { from: by.clone(), request: Queries { queries } }));
+    if told.answer(asked).is_none() {
+        let (_, op, _) = told.task_among();
+        told.gathered(op, Part::Nothing);
+    }
+    let Some(HostReply::Infos(Status::SUCCESS, info)) = told.answer(asked) else {
+        panic!("{:?}", told.wishes)
+    };
+    let lines = info.first().and_then(|info| info.value.as_array()).map(|array| array.items.iter());
+    let program = |line: &Value| match line {
+        Value::ProcInfo(line) => line.executable.as_ref().map(Text::to_string_lossy).unwrap_or_default(),
+        other => panic!("{other:?}"),
+    };
+    lines.into_iter().flatten().map(program).collect()
+}
+
+#[test]
+fn proc_tables_name_the_files_that_were_started() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 4);
+    let by = proc(&nspace, 0);
+    assert_eq!(programs(&mut told, &nspace, &by), ["program"; 4], "none has started yet");
+    let mut files = Programs::default();
+    (0..3).for_each(|rank| files.add("/opt/a/prog".into(), rank));
+    files.add("/opt/b/prog".into(), 3);
+    assert!(files.weight() < 200);
+    let pids = (0..4).map(|rank| (rank, 100 + rank)).collect();
+    let started = Part::Started { pids, programs: files, failed: false, after: Duration::ZERO };
+    told.gathered(OpId::Started(nspace.clone()), started);
+    let names = ["/opt/a/prog", "/opt/a/prog", "/opt/a/prog", "/opt/b/prog"];
+    assert_eq!(programs(&mut told, &nspace, &by), names);
 }

@@ -17,7 +17,7 @@ fn daemons_look_before_they_end_a_failed_job() {
     let pids = vec![(0, 9), (1, 10), (2, 11)];
     told.gathered(
         OpId::Started(nspace.clone()),
-        Part::Started { pids, failed: false, after: Duration::ZERO },
+        Part::Started { pids, programs: Programs::default(), failed: false, after: Duration::ZERO },
     );
     told.wishes.clear();
     told.post(0, failed(&nspace, 1));
@@ -51,7 +51,12 @@ fn daemons_look_before_they_end_a_failed_job() {
 fn a_job_can_end_before_its_daemons_report_their_last_look() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest::default(), 1);
-    let started = Part::Started { pids: vec![(0, 9)], failed: false, after: Duration::ZERO };
+    let started = Part::Started {
+        pids: vec![(0, 9)],
+        programs: Programs::default(),
+        failed: false,
+        after: Duration::ZERO,
+    };
     told.gathered(OpId::Started(nspace.clone()), started);
     told.post(0, failed(&nspace, 0));
     told.end(&nspace, 1, ExitStatus::Code(3));

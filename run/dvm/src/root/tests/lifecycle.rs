@@ -36,7 +36,10 @@ impl Told {
 
     fn started(&mut self, nspace: &Nspace, running: u32, failed: bool) {
         let pids = (0..running).map(|rank| (rank, 100 + rank)).collect();
-        self.gathered(OpId::Started(nspace.clone()), Part::Started { pids, failed, after: Duration::ZERO });
+        self.gathered(
+            OpId::Started(nspace.clone()),
+            Part::Started { pids, programs: Programs::default(), failed, after: Duration::ZERO },
+        );
     }
 
     /// Lines for the user.

@@ -26,7 +26,12 @@ impl Told {
         let nspace = nspace.unwrap_or_else(|| panic!("{:?}", self.wishes));
         self.gathered(
             OpId::Started(nspace.clone()),
-            Part::Started { pids: vec![(0, 9)], failed: false, after: Duration::ZERO },
+            Part::Started {
+                pids: vec![(0, 9)],
+                programs: Programs::default(),
+                failed: false,
+                after: Duration::ZERO,
+            },
         );
         assert!(self.answer(request).is_some());
         self.wishes.clear();

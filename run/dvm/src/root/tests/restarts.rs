@@ -45,7 +45,7 @@ fn launched(told: &mut Told, on_failure: FailurePolicy, ranks: u32) -> Nspace {
     let pids = (0..ranks).map(|rank| (rank, 100 + rank)).collect();
     told.gathered(
         OpId::Started(nspace.clone()),
-        Part::Started { pids, failed: false, after: Duration::ZERO },
+        Part::Started { pids, programs: Programs::default(), failed: false, after: Duration::ZERO },
     );
     told.wishes.clear();
     nspace
@@ -164,7 +164,7 @@ fn renew(told: &mut Told, nspace: &Nspace, ranks: &[u32]) {
     told.wishes.clear();
     let Part::Results(results) = done(ranks) else { unreachable!() };
     let pids = ranks.iter().map(|rank| (*rank, 500 + rank)).collect();
-    told.gathered(op, Part::Renewed { results, pids });
+    told.gathered(op, Part::Renewed { results, pids, programs: Programs::default() });
 }
 
 #[test]
@@ -258,7 +258,10 @@ fn a_restart_that_others_have_begun_ends_no_job() {
     told.gathered(clear, Part::Results(cleared));
     let Part::Results(results_of_two) = done(&[2]) else { unreachable!() };
     let renewal = told.task_among().1;
-    told.gathered(renewal, Part::Renewed { results: results_of_two, pids: vec![(2, 502)] });
+    told.gathered(
+        renewal,
+        Part::Renewed { results: results_of_two, pids: vec![(2, 502)], programs: Programs::default() },
+    );
     let expected = [("1", Status::ERR_EXISTS), ("2", Status::SUCCESS), ("3", Status::ERR_NOT_FOUND)];
     let mut became = results(told.answer(second));
     became.sort_by(|one, other| one.1.cmp(&other.1));
@@ -310,7 +313,10 @@ fn a_rank_that_fails_amid_restarts_is_started_once_more() {
     told.post(0, failed(&nspace, 1));
     assert!(told.tasks().is_empty(), "it is still being started");
     let Part::Results(results) = done(&[1, 7]) else { unreachable!() };
-    told.gathered(renewal, Part::Renewed { results, pids: vec![(1, 501), (7, 507)] });
+    told.gathered(
+        renewal,
+        Part::Renewed { results, pids: vec![(1, 501), (7, 507)], programs: Programs::default() },
+    );
     renew(&mut told, &nspace, &[1]);
     assert!(told.root.explain().is_empty());
 }
