@@ -6,10 +6,12 @@ use std::time::Duration;
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
+use crate::encoding::encoded;
 use crate::hosts::HostEntry;
 use crate::map::Policy;
 use crate::msg::{EnvChange, ExitStatus, FailurePolicy, ProcEnd, StdinTarget, Stuck};
 use crate::ranges::Ranges;
+use crate::report::sealed::{open, seal};
 use crate::signals::SIGTERM;
 
 /// One job: one or more app contexts, started together.
@@ -210,6 +212,16 @@ pub struct Ender {
 }
 
 impl JobEnd {
+    /// Encodes it for a `px` of this release.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        seal(self)
+    }
+
+    /// Decodes what a server has sent. The error states why it cannot be read.
+    pub fn from_bytes(bytes: &[u8]) -> Result<JobEnd, String> {
+        open(bytes)
+    }
+
     /// The process that failed first; for a job ended by job control, the first process that was ended.
     pub(crate) fn first_failed(&self) -> Option<&ProcId> {
         let is_killed = matches!(self.verdict, JobVerdict::Killed { .. });
@@ -345,6 +357,91 @@ impl JobVerdict {
             | JobVerdict::ParentEnded { .. }
             | JobVerdict::AllocationEnded { .. } => 128 + SIGTERM,
             JobVerdict::NodeLost { .. } | JobVerdict::WithoutPmix { .. } => 1,
+        }
+    }
+}
+
+encoded!(struct JobEnd {
+    nspace, verdict, tool, enders, exit_code, procs, duration, connected, mpi, waited, restarts, phases,
+});
+encoded!(enum JobVerdict {
+    0 Success,
+    1 Failed { first },
+    2 Aborted { by, status, message },
+    3 NotStarted { error },
+    4 TimedOut { limit },
+    5 Cancelled { signal },
+    6 Killed { by, signal },
+    7 DvmStopped { by },
+    8 ParentEnded { parent },
+    9 WithoutPmix { by, library },
+    10 AllocationEnded { why },
+    11 NodeLost { node, why },
+});
+encoded!(struct Ender { ranks, by, signal, tool });
+encoded!(struct ToolProcess { uid, pid, command });
+encoded!(struct Waited { ranks, operation, subject, longest });
+encoded!(struct Phases { placed, started, connected, finalized, exited, ended });
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn end() -> JobEnd {
+        let nspace = Nspace::new("dvm@1").unwrap();
+        let proc = ProcEnd {
+            proc: ProcId::new(&nspace, phalanx_spec::Rank(1)),
+            node: "n1".to_owned(),
+            pid: Some(4711),
+            status: Some(ExitStatus::Signal { number: 11, core_dumped: true }),
+            after: Duration::from_millis(1200),
+            killed_by_us: false,
+            lost_connection: true,
+        };
+        let tool = ToolProcess { uid: 1000, pid: Some(12), command: Some("px ctl kill".to_owned()) };
+        JobEnd {
+            verdict: JobVerdict::Failed { first: proc.clone() },
+            tool: Some(tool.clone()),
+            enders: vec![Ender {
+                ranks: Ranges::first(2),
+                by: ProcId::all(&nspace),
+                signal: 9,
+                tool: Some(tool),
+            }],
+            exit_code: 139,
+            procs: vec![proc],
+            duration: Duration::from_secs(3),
+            connected: true,
+            mpi: Some("libmpi.so".to_owned()),
+            waited: vec![Waited {
+                ranks: "0,2".to_owned(),
+                operation: "fence".to_owned(),
+                subject: String::new(),
+                longest: Duration::from_secs(1),
+            }],
+            restarts: vec![(1, 2)],
+            phases: Phases { placed: Some(Duration::from_micros(7)), ..Phases::default() },
+            nspace,
+        }
+    }
+
+    #[test]
+    fn reports_survive_being_sent() {
+        assert_eq!(JobEnd::from_bytes(&end().to_bytes()), Ok(end()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_report_or_a_reason(at in 0usize..1000, byte: u8, cut in 0usize..1000) {
+            let mut bytes = end().to_bytes();
+            let (at, cut) = (at % bytes.len(), cut % bytes.len());
+            bytes[at] = byte;
+            let _ = JobEnd::from_bytes(&bytes);
+            let _ = JobEnd::from_bytes(&bytes[..cut]);
         }
     }
 }

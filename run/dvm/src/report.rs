@@ -1,6 +1,7 @@
 //! Reports to the user.
 
 mod placed;
+pub(crate) mod sealed;
 
 use std::sync::Arc;
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use phalanx_topo::{CpuSet, Topology};
 
-use crate::encoding::{Encode, Malformed, Reader, Writer, encoded, from_bytes, to_bytes};
+use crate::encoding::{Encode, Malformed, Reader, Writer, encoded};
 use crate::hosts::Slots;
 use crate::map::{JobMap, NodeResources};
+use crate::report::sealed::{open, seal};
 
 /// Where a job's processes go, and the nodes that this was decided from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,23 +19,13 @@ pub struct Placed {
 impl Placed {
     /// Encodes it for a `px` of this release.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(&Envelope { release: RELEASE.to_owned(), rest: to_bytes(self) })
+        seal(self)
     }
 
     /// Decodes what a server has sent. The error states why it cannot be read.
     pub fn from_bytes(bytes: &[u8]) -> Result<Placed, String> {
-        let told: Envelope = from_bytes(bytes).map_err(|error| error.to_string())?;
-        match told.release == RELEASE {
-            true => from_bytes(&told.rest).map_err(|error| error.to_string()),
-            false => Err(format!("the server is px {}, and this is px {RELEASE}", told.release)),
-        }
+        open(bytes)
     }
-}
-
-/// The bytes in `rest` are only understood by the same release.
-struct Envelope {
-    release: String,
-    rest: Vec<u8>,
 }
 
 /// A node, and the index of its topology.
@@ -90,10 +81,7 @@ impl Encode for Placed {
     }
 }
 
-encoded!(struct Envelope { release, rest });
 encoded!(struct Row { name, called, slots, max_slots, in_use, busy, launcher, topology });
-
-const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 #[cfg(test)]
 mod tests {
@@ -131,13 +119,6 @@ mod tests {
             assert_eq!(read, placed, "{map_by}");
             assert!(Arc::ptr_eq(&read.nodes[1].topology, &read.nodes[2].topology));
         }
-    }
-
-    #[test]
-    fn placement_from_another_release_is_not_read() {
-        let told = to_bytes(&Envelope { release: "0.0.0".to_owned(), rest: vec![1, 2, 3] });
-        let refused = Placed::from_bytes(&told).unwrap_err();
-        assert!(refused.starts_with("the server is px 0.0.0, and this is px "), "{refused}");
     }
 
     proptest! {

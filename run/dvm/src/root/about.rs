@@ -3,7 +3,7 @@
 use phalanx_spec::keys;
 use phalanx_wire::{DataArray, Info, Value};
 
-use crate::job::{Ender, JobVerdict, ToolProcess, Waited};
+use crate::job::{JobVerdict, ToolProcess, Waited};
 use crate::root::query::names;
 
 /// A verdict in a form that can be turned back into one. `longest`: the bound of its details in bytes.
@@ -27,16 +27,6 @@ pub(super) fn about_tool(process: &ToolProcess) -> Info {
     let pid = process.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid)));
     let command = process.command.as_deref().map(|command| Info::new(keys::CMD_LINE, command));
     Info::new(names::TOOL_PROCESS, DataArray::of_infos([Some(user), pid, command].into_iter().flatten()))
-}
-
-pub(super) fn about_ender(ender: &Ender) -> Info {
-    let about = [
-        Info::new(names::WHICH, ender.ranks.to_string()),
-        Info::new(names::WANTED_BY, ender.by.clone()),
-        Info::new(names::SIGNAL, ender.signal),
-    ];
-    let tool = ender.tool.as_ref().map(about_tool);
-    Info::new(names::ENDER, DataArray::of_infos(about.into_iter().chain(tool)))
 }
 
 pub(super) fn about_waited(waited: &Waited) -> Info {

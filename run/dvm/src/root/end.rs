@@ -27,7 +27,6 @@ use crate::root::kind::Kind;
 use crate::root::last_look;
 use crate::root::lifecycle;
 use crate::root::publish;
-use crate::root::query;
 use crate::root::record;
 use crate::root::rest;
 use crate::root::restart;
@@ -352,11 +351,10 @@ impl Root {
         self.readers.keep_unread(&self.dvm, journal);
         self.end_children(cx, &end);
         if is_known {
-            let more = if self.shutting_down { query::last_facts(&self.dvm, nspace) } else { Vec::new() };
             lifecycle::tell_job_end(
                 cx,
                 &self.dvm,
-                (&end, more),
+                (&end, self.shutting_down),
                 lifecycle::stamp(&self.dvm, number, cx.now),
                 concerned,
             );

@@ -15,7 +15,7 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 use crate::job::JobEnd;
 use crate::msg::{Down, ExitStatus, ProcEnd, ToldEnds, exit_code};
 use crate::ranges::Ranges;
-use crate::root::about::{about_ender, about_tool, about_verdict, about_waited};
+use crate::root::about::{about_tool, about_verdict};
 use crate::root::dvm::Dvm;
 use crate::root::interests::announcement;
 use crate::root::journal;
@@ -137,16 +137,18 @@ pub(super) fn tell_survivors(cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, ranks:
     cx.cast(desc.nodes.clone(), Down::Event { event: Arc::new(event), except: None });
 }
 
-/// A job is over. `more`: attributes besides.
+/// A job is over. `in_full`: with the whole report, because the DVM ends, too, and cannot be asked for it.
 pub(super) fn tell_job_end(
     cx: &mut Cx<'_>,
     dvm: &Dvm,
-    (end, more): (&JobEnd, Vec<Info>),
+    (end, in_full): (&JobEnd, bool),
     stamp: Stamp,
     concerned: Arc<[Nspace]>,
 ) {
     let mut event = job_end_event(end, stamp);
-    event.info.extend(more);
+    if in_full && end.procs.len() <= MOST_IN_EVENT {
+        event.info.push(Info::new(names::END, Value::ByteObject(end.to_bytes().into())));
+    }
     dvm.interests.raise(cx, event, stamp.number, Some(concerned));
 }
 
@@ -274,8 +276,6 @@ fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
     info.extend(end.first_failed().map(|proc| Info::new(keys::PROCID, proc.clone())));
     info.extend(about_verdict(&end.verdict, LONGEST_TEXT));
     info.extend(end.tool.as_ref().map(about_tool));
-    info.extend(end.enders.iter().map(about_ender));
-    info.extend(end.waited.iter().map(about_waited));
     info.push(Info::new(names::AGE, end.duration.as_millis() as u64));
     let mut text = end.lines().join("\n");
     if !text.is_empty() {
@@ -297,5 +297,7 @@ fn about(proc: &ProcId, stamp: Stamp) -> Vec<Info> {
 
 /// Session numbers are for hosts with several sessions; a DVM is one.
 pub(super) const SESSION: u32 = 0;
+/// With more processes, a report does not fit into an event.
+const MOST_IN_EVENT: usize = 4096;
 /// The longest text in an event: programs may abort with messages of any length.
 const LONGEST_TEXT: usize = 4096;

@@ -2,7 +2,7 @@
 
 use phalanx_core::Time;
 use phalanx_spec::{Rank, keys};
-use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
+use phalanx_wire::{DataArray, Info, InfoList, ProcId, Value};
 
 use super::inquiry::{Inquiry, nspace};
 use super::view::{View, view};
@@ -14,7 +14,7 @@ use crate::ranges::Ranges;
 use crate::root::about::{about_tool, about_verdict};
 use crate::root::descent::Separation;
 use crate::root::dvm::Dvm;
-use crate::root::journal::Journal;
+use crate::root::journal::{self, Journal};
 use crate::root::placing;
 
 /// Answers a key about one job, or about one of its processes.
@@ -44,6 +44,13 @@ pub(super) fn answer_of_job(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifier
         keys::QUERY_PROC_RESOURCE_USAGE => usage::proc_usage(dvm, asked, view, rank, qualifiers)?.into(),
         keys::QUERY_MEMORY_USAGE => procs::memory_usage(dvm, asked, view, rank, qualifiers)?.into(),
         names::RANKS => procs::ranks(dvm, view).into(),
+        names::END => match view {
+            View::Over(journal) => {
+                let end = journal::end_of(journal, journal.ended()?, |node| dvm.nodes.name(node).to_string());
+                Value::ByteObject(end.to_bytes().into())
+            }
+            View::Live(..) => return None,
+        },
         keys::QUERY_JOB_STATUS => view.status().into(),
         keys::JOB_TERM_STATUS => view.verdict().map(JobVerdict::status)?.into(),
         keys::EXIT_CODE => view.journal().exit_code()?.into(),
@@ -142,16 +149,6 @@ fn about_job(view: View<'_>, now: Time) -> DataArray {
     DataArray::of_infos(about)
 }
 
-/// What launchers ask about an ended job. In a DVM that stops they could not ask any more.
-pub(in crate::root) fn last_facts(dvm: &Dvm, nspace: &Nspace) -> Vec<Info> {
-    let Some(view) = view(dvm, nspace, None).filter(|view| view.desc().size <= MOST_TOLD) else {
-        return Vec::new();
-    };
-    let mut facts = course(view.journal());
-    facts.push(Info::new(names::RANKS, procs::ranks(dvm, view)));
-    facts
-}
-
 /// How far the job has come.
 fn course(journal: &Journal) -> Vec<Info> {
     let phases = journal.phases();
@@ -204,5 +201,3 @@ pub(super) fn command_line(desc: &JobDesc) -> String {
 
 /// The key of a job's state; the standard defines only the type.
 const JOB_STATE: &str = "phalanx.job_state";
-/// Ranks whose records fit into an event.
-const MOST_TOLD: u32 = 4096;

@@ -13,8 +13,6 @@ mod usage;
 mod view;
 mod waits;
 
-pub(in crate::root) use job::last_facts;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_core::HostReply;
@@ -88,6 +86,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_MEMORY_USAGE,
     keys::QUERY_PROC_RESOURCE_USAGE,
     names::RANKS,
+    names::END,
     // Of one process.
     keys::PROC_STATE_STATUS,
     keys::PROC_PID,

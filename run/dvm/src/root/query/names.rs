@@ -23,6 +23,9 @@ pub const RANKS: &str = "phalanx.ranks";
 /// Where the ranks of the job that `PMIX_NSPACE` names are, or those of a job with [`SPAWN_JOB`] and [`SPAWN_APPS`] would be:
 /// bytes for a `px` of the same release (`Placed`), or a string that explains why there is no such map.
 pub const MAP: &str = "phalanx.map";
+/// How the job that `PMIX_NSPACE` names has ended: bytes for a `px` of the same release (`JobEnd`). The event of a job that ends with
+/// its DVM contains it, because the DVM cannot be asked any more.
+pub const END: &str = "phalanx.end";
 /// Qualifiers: the arguments of `PMIx_Spawn`, an array of infos and one of programs.
 pub const SPAWN_JOB: &str = "phalanx.spawn.job";
 pub const SPAWN_APPS: &str = "phalanx.spawn.apps";
@@ -48,8 +51,6 @@ pub const VERDICT: &str = "phalanx.verdict";
 pub const WANTED_BY: &str = "phalanx.wanted_by";
 /// If a tool wanted that: its process, as an array of `PMIX_USERID` and, where they are known, `PMIX_PROC_PID` and `PMIX_CMD_LINE`.
 pub const TOOL_PROCESS: &str = "phalanx.tool_process";
-/// One of several that have ended ranks of a job by job control: [`WHICH`], [`WANTED_BY`], [`SIGNAL`], [`TOOL_PROCESS`].
-pub const ENDER: &str = "phalanx.ender";
 /// What is to be said beside the verdict: why it did not start or its node was lost (`PMIX_HOSTNAME` names
 /// that), the message of the abort, the MPI library, the parent.
 pub const REASON: &str = "phalanx.reason";

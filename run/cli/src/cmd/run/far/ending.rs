@@ -1,177 +1,113 @@
-//! How a job in another process's DVM has ended: from the event of its end, and from what the server still knows of it.
+//! How a job in another process's DVM has ended: the report of a server of ours, or what the event of another server's job says.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use phalanx_dvm::{Ender, ExitStatus, JobEnd, JobVerdict, ProcEnd, ToolProcess, Waited, names};
-use phalanx_spec::{ProcState, Rank};
+use phalanx_dvm::{JobEnd, JobVerdict, Phases, names};
+use phalanx_spec::Rank;
 use phalanx_wire::{Nspace, ProcId};
 use pmix::{DataArray, Info, InfoList, Query, Status, Tool, Value, keys};
 
 use super::{Shared, map};
-use crate::render::{ps, value};
-use crate::tool::job;
+use crate::render::value;
 
-/// The end of a job that has run.
+/// The end of a job that has run. `asked_to_end`: the signal with which the user has asked for it.
 pub(super) fn of(
     tool: &Tool,
     nspace: &Nspace,
-    told: &[Info],
+    event: &[Info],
     limit: Option<(Duration, bool)>,
     asked_to_end: Option<i32>,
 ) -> JobEnd {
-    let about = jobs(tool).into_iter().find(|about| name(about).as_deref() == Some(nspace.as_str()));
-    let mut records = records(tool, nspace);
-    if records.is_empty() {
-        records = value::records(told, names::RANKS);
-    }
-    let procs = procs(&records, nspace);
-    let restarts = restarts(&records);
-    let known = |key| about.as_ref().and_then(|about| value::find(about, key));
-    let find = |key| known(key).or_else(|| told.find(key));
-    let status = told.find(keys::JOB_TERM_STATUS).and_then(as_status).unwrap_or(Status::SUCCESS);
-    let exit_code = find(keys::EXIT_CODE).and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
-    // PRRTE sends the exit code of the first rank that failed where the standard has a status.
-    let exit_code =
-        exit_code.unwrap_or(if status.0 > 0 { status.0 } else { i32::from(status != Status::SUCCESS) });
-    let culprit = find(keys::PROCID).and_then(Value::as_proc);
-    let wanted_by = find(names::WANTED_BY).and_then(Value::as_proc);
-    let wanted_by_tool = find(names::TOOL_PROCESS).and_then(Value::as_array).and_then(tool_process);
-    let first = culprit.and_then(|culprit| procs.iter().find(|end| end.proc == *culprit));
-    let reason = || find(names::REASON).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let in_words = told.find(keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str);
-    // A rank that a signal of the user has killed, unless the signal was to end the job: then that rank failed.
-    let passed_on = procs.iter().filter(|end| end.is_failure() && asked_to_end.is_none());
-    let passed_on = passed_on.min_by_key(|end| end.after);
-    let word = find(names::VERDICT).and_then(Value::as_str);
-    let named = if word == Some("killed") { wanted_by } else { culprit };
-    let verdict = match (word, first, named) {
-        (Some("failed"), Some(first), _) => JobVerdict::Failed { first: first.clone() },
-        (Some("aborted"), _, Some(by)) => {
-            JobVerdict::Aborted { by: by.clone(), status: Status(exit_code), message: reason() }
-        }
-        (Some("not started"), ..) => JobVerdict::NotStarted { error: reason() },
-        (Some("timed out"), ..) => JobVerdict::TimedOut {
-            limit: find(names::LIMIT)
-                .and_then(Value::as_u64)
-                .map_or_else(|| limit.unwrap_or_default().0, Duration::from_millis),
-        },
-        (Some("cancelled"), ..) => JobVerdict::Cancelled { signal: exit_code - 128 },
-        (Some("killed"), _, Some(by)) => match passed_on.filter(|_| by == tool.proc()) {
-            Some(first) => JobVerdict::Failed { first: first.clone() },
-            None => JobVerdict::Killed { by: by.clone(), signal: exit_code - 128 },
-        },
-        (Some("DVM stopped"), ..) => JobVerdict::DvmStopped { by: wanted_by.cloned() },
-        (Some("parent ended"), ..) => match Nspace::new(&reason()) {
-            Ok(parent) => JobVerdict::ParentEnded { parent },
-            Err(_) => JobVerdict::Cancelled { signal: exit_code - 128 },
-        },
-        (Some("without PMIx"), _, Some(by)) => JobVerdict::WithoutPmix { by: by.clone(), library: reason() },
-        (Some("allocation ended"), ..) => JobVerdict::AllocationEnded { why: reason() },
-        (Some("node lost"), ..) => JobVerdict::NodeLost {
-            node: find(keys::HOSTNAME).and_then(Value::as_str).unwrap_or_default().to_owned(),
-            why: reason(),
-        },
-        // PRRTE ends a job at its limit without a reason, and without marking it as failed.
-        (None, ..) if limit.is_some_and(|(_, is_over)| is_over) => {
-            JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 }
-        }
-        _ if exit_code == 0 && status == Status::SUCCESS => JobVerdict::Success,
-        // The server is gone and cannot be asked for more.
-        _ if in_words.is_some() => JobVerdict::NotStarted { error: in_words.unwrap_or_default().to_owned() },
-        _ if status.0 > 0 => JobVerdict::NotStarted { error: format!("a rank exited with code {exit_code}") },
-        _ => JobVerdict::NotStarted { error: format!("the job ended with {status}") },
-    };
-    let exit_code = if matches!(verdict, JobVerdict::TimedOut { .. }) { EXIT_TIMEOUT } else { exit_code };
-    let duration = find(names::AGE).and_then(Value::as_u64).map(Duration::from_millis).unwrap_or_default();
-    // Other servers have no such key.
-    let connected = find(names::CONNECTED).is_none_or(Value::is_true);
-    let mpi = find(names::MPI).and_then(Value::as_str).map(str::to_owned);
-    let phases = find(names::PHASES).map(ps::phases).unwrap_or_default();
-    let waited = all_waited(told);
-    let enders = enders(told);
-    let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
-    let by_us = match &verdict {
+    let sent = event.find(names::END).and_then(read);
+    let end = sent.or_else(|| asked(tool, nspace)).unwrap_or_else(|| of_foreign(nspace, event, limit));
+    as_user_sees(end, tool.proc(), asked_to_end)
+}
+
+/// The report of a server of ours.
+fn asked(tool: &Tool, nspace: &Nspace) -> Option<JobEnd> {
+    let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
+    let query = Query { keys: vec![names::END.into()], qualifiers };
+    tool.query(&[query]).ok()?.find(names::END).and_then(read)
+}
+
+fn read(sent: &Value) -> Option<JobEnd> {
+    let Value::ByteObject(bytes) = sent else { return None };
+    let end = JobEnd::from_bytes(bytes.as_bytes());
+    end.inspect_err(|error| tracing::warn!(%error, "the report of the job cannot be read")).ok()
+}
+
+/// For the server, this command is a tool that controls the job. For the user it is the launcher.
+fn as_user_sees(end: JobEnd, me: &ProcId, asked_to_end: Option<i32>) -> JobEnd {
+    let killed = end.procs.is_empty() || end.procs.iter().any(|end| end.killed_by_us);
+    let by_us = match &end.verdict {
         // Other servers may not report that they ended the job.
         JobVerdict::Success => killed,
-        JobVerdict::Killed { by, .. } => by == tool.proc(),
+        JobVerdict::Killed { by, .. } => by == me,
         _ => false,
     };
-    match asked_to_end.filter(|_| by_us) {
-        // The user requested the end, by job control.
-        Some(signal) => JobEnd {
-            nspace: nspace.clone(),
+    match asked_to_end {
+        Some(signal) if by_us => JobEnd {
             verdict: JobVerdict::Cancelled { signal },
             tool: None,
             enders: Vec::new(),
             exit_code: 128 + signal,
-            procs,
-            duration,
-            connected,
-            mpi,
-            waited,
-            restarts,
-            phases,
+            ..end
         },
-        None => {
-            let (nspace, tool) = (nspace.clone(), wanted_by_tool);
-            JobEnd {
-                nspace,
-                verdict,
-                tool,
-                enders,
-                exit_code,
-                procs,
-                duration,
-                connected,
-                mpi,
-                waited,
-                restarts,
-                phases,
+        None if matches!(end.verdict, JobVerdict::Killed { .. }) && by_us => {
+            // A rank that a signal has killed that was not to end the job: then that rank has failed.
+            let failed = end.procs.iter().filter(|end| end.is_failure());
+            match failed.min_by_key(|end| end.after).cloned() {
+                Some(first) => JobEnd { verdict: JobVerdict::Failed { first }, ..end },
+                None => end,
             }
         }
+        _ => end,
     }
 }
 
-fn tool_process(about: &DataArray) -> Option<ToolProcess> {
-    let find = |key| value::find(about, key);
-    Some(ToolProcess {
-        uid: find(keys::USERID)?.as_u32()?,
-        pid: find(keys::PROC_PID).and_then(Value::as_u32),
-        command: find(keys::CMD_LINE).and_then(Value::as_str).map(str::to_owned),
-    })
+/// The end of a job of another kind of server, as far as its event says it.
+fn of_foreign(nspace: &Nspace, event: &[Info], limit: Option<(Duration, bool)>) -> JobEnd {
+    let status = event.find(keys::JOB_TERM_STATUS).and_then(as_status).unwrap_or(Status::SUCCESS);
+    let exit_code = event.find(keys::EXIT_CODE).and_then(Value::as_i64);
+    let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
+    // PRRTE sends the exit code of the first rank that failed where the standard has a status.
+    let exit_code =
+        exit_code.unwrap_or(if status.0 > 0 { status.0 } else { i32::from(status != Status::SUCCESS) });
+    let in_words = event.find(keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str);
+    let verdict = match limit {
+        // PRRTE ends a job at its limit without a reason, and without marking it as failed.
+        Some((limit, true)) => JobVerdict::TimedOut { limit },
+        _ if exit_code == 0 && status == Status::SUCCESS => JobVerdict::Success,
+        _ => JobVerdict::NotStarted {
+            error: match in_words {
+                Some(in_words) => in_words.to_owned(),
+                None if status.0 > 0 => format!("a rank exited with code {exit_code}"),
+                None => format!("the job ended with {status}"),
+            },
+        },
+    };
+    let exit_code = if matches!(verdict, JobVerdict::TimedOut { .. }) { EXIT_TIMEOUT } else { exit_code };
+    bare(nspace, verdict, exit_code)
 }
 
-/// If several have ended its ranks.
-fn enders(told: &[Info]) -> Vec<Ender> {
-    let each = told.iter().filter(|info| info.key == *names::ENDER);
-    let all = each.filter_map(|info| {
-        let about = info.value.as_array()?;
-        let find = |key| value::find(about, key);
-        Some(Ender {
-            ranks: job::ranges(find(names::WHICH)?.as_str()?).ok()?,
-            by: find(names::WANTED_BY)?.as_proc()?.clone(),
-            signal: find(names::SIGNAL)?.as_i64()?.try_into().ok()?,
-            tool: find(names::TOOL_PROCESS).and_then(Value::as_array).and_then(tool_process),
-        })
-    });
-    all.collect()
-}
-
-fn all_waited(told: &[Info]) -> Vec<Waited> {
-    let each = told.iter().filter(|info| info.key == *names::WAITED);
-    let all = each.filter_map(|info| {
-        let about = info.value.as_array()?;
-        let text = |key| value::find(about, key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let longest = value::find(about, names::AGE).and_then(Value::as_u64).unwrap_or_default();
-        Some(Waited {
-            ranks: text(names::WHICH),
-            operation: text(names::OPERATION),
-            subject: text(names::SUBJECT),
-            longest: Duration::from_millis(longest),
-        })
-    });
-    all.collect()
+/// A report without details.
+fn bare(nspace: &Nspace, verdict: JobVerdict, exit_code: i32) -> JobEnd {
+    JobEnd {
+        nspace: nspace.clone(),
+        verdict,
+        tool: None,
+        enders: Vec::new(),
+        exit_code,
+        procs: Vec::new(),
+        duration: Duration::ZERO,
+        // Others do not report it.
+        connected: true,
+        mpi: None,
+        waited: Vec::new(),
+        restarts: Vec::new(),
+        phases: Phases::default(),
+    }
 }
 
 /// Reports why the spawn has failed: a server of ours can be asked what became of the job.
@@ -182,16 +118,19 @@ pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
             && value::find(about, names::VERDICT).and_then(Value::as_str) == Some("not started")
     };
     let found = jobs(tool).into_iter().find(is_ours);
+    let reason = found.as_ref().and_then(|about| value::find(about, names::REASON)).and_then(Value::as_str);
     let nspace = found.as_ref().and_then(name).and_then(|name| Nspace::new(&name).ok());
     let said = std::mem::take(&mut shared.state().said);
     if let Some(nspace) = nspace {
         shared.accepted(&nspace, map::of_job(tool, &nspace).unwrap_or_default());
-        // The job may not be over yet, and have no exit code.
         let exit_code = match error.status() {
             Status::ERR_JOB_EXE_NOT_FOUND => 127,
             _ => 126,
         };
-        let end = JobEnd { exit_code, ..of(tool, &nspace, &[], None, None) };
+        // The job may not be over yet, and have no report.
+        let verdict = JobVerdict::NotStarted { error: reason.unwrap_or_default().to_owned() };
+        let end = asked(tool, &nspace).unwrap_or_else(|| bare(&nspace, verdict, exit_code));
+        let end = JobEnd { exit_code, ..end };
         return shared.push(phalanx_dvm::Report::Ended(Box::new(end)));
     }
     let error = match said.trim() {
@@ -209,8 +148,10 @@ pub(super) fn jobs(tool: &Tool) -> Vec<DataArray> {
 
 /// Whether the server knows that every rank has ended.
 pub(super) fn has_ended(tool: &Tool, nspace: &Nspace) -> bool {
-    let procs = procs(&records(tool, nspace), nspace);
-    !procs.is_empty() && procs.iter().all(|end| end.status.is_some())
+    let records = records(tool, nspace);
+    let has_ended =
+        |about| [names::SIGNAL, keys::EXIT_CODE].iter().any(|key| value::find(about, key).is_some());
+    !records.is_empty() && records.iter().all(has_ended)
 }
 
 pub(super) fn name(about: &DataArray) -> Option<String> {
@@ -219,7 +160,10 @@ pub(super) fn name(about: &DataArray) -> Option<String> {
 
 /// The pids of ranks that run or have run.
 pub(super) fn pids(tool: &Tool, nspace: &Nspace) -> BTreeMap<ProcId, u32> {
-    procs(&records(tool, nspace), nspace).into_iter().filter_map(|end| Some((end.proc, end.pid?))).collect()
+    let pid = |about| value::find(about, keys::PROC_PID).and_then(Value::as_u32);
+    let records = records(tool, nspace);
+    let ranks = records.iter().zip(0..).filter_map(|(about, rank)| Some((rank, pid(about)?)));
+    ranks.map(|(rank, pid)| (ProcId::new(nspace, Rank(rank)), pid)).collect()
 }
 
 /// The server's record of each rank.
@@ -227,41 +171,6 @@ fn records(tool: &Tool, nspace: &Nspace) -> Vec<DataArray> {
     let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
     let query = Query { keys: vec![names::RANKS.into()], qualifiers };
     tool.query(&[query]).map(|found| value::records(&found, names::RANKS)).unwrap_or_default()
-}
-
-fn procs(records: &[DataArray], nspace: &Nspace) -> Vec<ProcEnd> {
-    records.iter().zip(0..).map(|(about, rank)| proc_end(about, ProcId::new(nspace, Rank(rank)))).collect()
-}
-
-fn restarts(records: &[DataArray]) -> Vec<(u32, u32)> {
-    let times = |about: &DataArray| value::find(about, names::RESTARTS).and_then(Value::as_u32);
-    let each = records.iter().zip(0..);
-    each.filter_map(|(about, rank)| Some((rank, times(about)?))).collect()
-}
-
-fn proc_end(about: &DataArray, proc: ProcId) -> ProcEnd {
-    let number = |key| value::find(about, key).and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
-    let state = value::find(about, keys::PROC_STATE_STATUS);
-    let state = match state {
-        Some(Value::ProcState(state)) => *state,
-        _ => ProcState::UNDEF,
-    };
-    ProcEnd {
-        proc,
-        node: value::find(about, keys::HOSTNAME).and_then(Value::as_str).unwrap_or_default().to_owned(),
-        pid: value::find(about, keys::PROC_PID).and_then(Value::as_u32),
-        status: match number(names::SIGNAL) {
-            Some(number) => Some(ExitStatus::Signal { number, core_dumped: false }),
-            None => number(keys::EXIT_CODE).map(ExitStatus::Code),
-        },
-        after: value::find(about, names::AGE)
-            .and_then(Value::as_u64)
-            .map(Duration::from_millis)
-            .unwrap_or_default(),
-        killed_by_us: state == ProcState::KILLED_BY_CMD,
-        lost_connection: state == ProcState::TERM_WO_SYNC
-            || value::find(about, names::UNFINALIZED).is_some_and(Value::is_true),
-    }
 }
 
 /// The usual exit code for a job that was ended at its limit.
