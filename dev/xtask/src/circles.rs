@@ -17,8 +17,6 @@ struct Layered {
     top: &'static [&'static str],
     /// The structs that hold the tables, which only these files may name.
     whole: &'static [&'static str],
-    /// Files that still have all tables, and so count as the top. This list may only shrink.
-    not_yet: &'static [&'static str],
 }
 
 const LAYERED: &[Layered] = &[
@@ -26,32 +24,22 @@ const LAYERED: &[Layered] = &[
         folder: "lib/core/src/client",
         top: &["mod", "calls", "handshake", "replies"],
         whole: &["Client", "Tables"],
-        not_yet: &[],
     },
     Layered {
         folder: "lib/core/src/server",
         top: &["mod", "answers", "calls", "finalize", "frames", "requests"],
         whole: &["Server", "Tables"],
-        not_yet: &[],
     },
     Layered {
         folder: "run/dvm/src/local",
-        top: &["mod"],
+        top: &["mod", "progress", "upcalls"],
         whole: &["Local", "Tables"],
-        not_yet: LOCAL_NOT_YET,
     },
     Layered {
         folder: "run/dvm/src/root",
         top: &["mod", "boot", "end", "launch", "settle", "upcalls"],
         whole: &["Root"],
-        not_yet: &[],
     },
-];
-
-#[rustfmt::skip]
-const LOCAL_NOT_YET: &[&str] = &[
-    "cleanup", "commands", "control", "dmodex", "fence", "host", "inspect", "iof/mod", "iof/pull", "launch",
-    "procs", "restart", "stdin", "survey",
 ];
 
 /// The text of each file of a folder, by its relative path without extension: `get`, `get/told`.
@@ -96,33 +84,12 @@ impl Layered {
             let strangers = implemented(text).filter(|name| !defines(text, name)).collect();
             all.insert(file.as_str(), Read { names, strangers });
         }
-        let mut faults = self.faults_without(files, &all, None);
-        if faults.is_empty() {
-            let may_leave = |file: &&&str| self.faults_without(files, &all, Some(**file)).is_empty();
-            let clean = self.not_yet.iter().filter(may_leave);
-            faults.extend(
-                clean.map(|file| {
-                    format!("{}/{file}.rs: keeps the rules now: take it off the list", self.folder)
-                }),
-            );
-        }
-        faults
-    }
-
-    /// `healed`: a file that is taken off the list.
-    fn faults_without(
-        &self,
-        files: &Files,
-        all: &BTreeMap<&str, Read<'_>>,
-        healed: Option<&str>,
-    ) -> Vec<String> {
-        let is_top =
-            |file: &str| self.top.contains(&file) || (self.not_yet.contains(&file) && healed != Some(file));
+        let is_top = |file: &str| self.top.contains(&file);
         let node =
             |file: &'_ str| -> String { if is_top(file) { "mod".to_owned() } else { file.to_owned() } };
         let mut faults = Vec::new();
         let mut graph = BTreeMap::<String, BTreeSet<String>>::new();
-        for (file, Read { names, strangers }) in all {
+        for (file, Read { names, strangers }) in &all {
             if !is_top(file) {
                 let has = |what: String| format!("{}/{file}.rs: has {what}", self.folder);
                 let wholes = self.whole.iter().filter(|whole| names.contains(**whole));
@@ -270,8 +237,7 @@ fn circle_from<'a>(
 mod tests {
     use super::*;
 
-    const TEST: Layered =
-        Layered { folder: "lib/x/src/server", top: &["mod", "calls"], whole: &["Server"], not_yet: &[] };
+    const TEST: Layered = Layered { folder: "lib/x/src/server", top: &["mod", "calls"], whole: &["Server"] };
 
     fn faults(files: &[(&str, &str)]) -> Vec<String> {
         let files = files.iter().map(|(name, text)| (name.to_string(), text.to_string()));
@@ -308,20 +274,6 @@ mod tests {
         let have = "lib/x/src/server/get.rs: has";
         let tables = format!("{have} Server; hand it the tables it needs");
         assert_eq!(found, [tables, format!("{have} methods of Server, which is another file's")]);
-    }
-
-    #[test]
-    fn listed_files_must_still_need_all_tables() {
-        const OLD: Layered = Layered { not_yet: &["old"], ..TEST };
-        let faults = |old: &str| {
-            let files = [("mod", "mod old;"), ("old", old), ("peer", "")];
-            OLD.faults(&files.map(|(name, text)| (name.to_string(), text.to_string())).into())
-        };
-        assert_eq!(faults("use super::{Server, peer};\nimpl Server {}"), Vec::<String>::new());
-        assert_eq!(
-            faults("use super::peer::Peer;"),
-            ["lib/x/src/server/old.rs: keeps the rules now: take it off the list"]
-        );
     }
 
     #[test]

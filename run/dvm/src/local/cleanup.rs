@@ -11,12 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_spec::{Rank, Status};
-use phalanx_wire::{ProcId, Text};
+use phalanx_wire::Text;
 
-use crate::effect::Effect;
-use crate::local::Tables;
-use crate::local::turn::Cx;
-use crate::msg::{Cleanup, CleanupRequest, Members};
+use crate::msg::{Cleanup, CleanupRequest};
 use crate::ranges::Ranges;
 
 /// The registered paths of one job on this node.
@@ -38,7 +35,7 @@ struct Removal {
 
 impl Cleanups {
     /// Whether the whole request can be entered.
-    fn check(&self, request: &CleanupRequest, most_bytes: usize) -> Result<(), Status> {
+    pub(super) fn check(&self, request: &CleanupRequest, most_bytes: usize) -> Result<(), Status> {
         let contradicts = |(path, what): (&Text, Cleanup)| {
             let agrees = self.removals.get(path).is_none_or(|removal| removal.what.agrees_with(what));
             !agrees || stays(&self.ignored, path) || stays(&request.ignored, path)
@@ -66,7 +63,12 @@ impl Cleanups {
     }
 
     /// Enters a checked request for these processes, and calls `tell` for what is new.
-    fn enter(&mut self, request: &CleanupRequest, ranks: &Ranges, mut tell: impl FnMut(&Text, Cleanup)) {
+    pub(super) fn enter(
+        &mut self,
+        request: &CleanupRequest,
+        ranks: &Ranges,
+        mut tell: impl FnMut(&Text, Cleanup),
+    ) {
         for path in &request.ignored {
             if self.ignored.insert(path.clone()) {
                 self.bytes += cost(path);
@@ -92,7 +94,7 @@ impl Cleanups {
     }
 
     /// The files that no process needs any more.
-    fn ended(&mut self, rank: Rank) -> Vec<Text> {
+    pub(super) fn ended(&mut self, rank: Rank) -> Vec<Text> {
         let files = self.files.remove(&rank).unwrap_or_default();
         files.into_iter().filter(|path| self.release(path, rank)).collect()
     }
@@ -109,7 +111,7 @@ impl Cleanups {
     }
 
     /// Everything that is to be removed. Exceptions stay registered.
-    fn all_ended(&mut self) -> Vec<Text> {
+    pub(super) fn all_ended(&mut self) -> Vec<Text> {
         self.files.clear();
         let due: Vec<Text> = std::mem::take(&mut self.removals).into_keys().collect();
         self.bytes -= due.iter().map(cost).sum::<usize>();
@@ -133,49 +135,6 @@ impl Cleanup {
             rules.leave_top |= more.leave_top;
         }
         *self != before
-    }
-}
-
-impl Tables {
-    /// Enters a request for processes of this node; all of it, or nothing.
-    pub(super) fn register_cleanup(
-        &mut self,
-        cx: &mut Cx<'_>,
-        members: &[Members],
-        request: &CleanupRequest,
-    ) -> Status {
-        let most_bytes = cx.config.limits.cleanup;
-        for Members { nspace, .. } in members {
-            let checked = match self.jobs.get(nspace) {
-                Some(job) => job.cleanups.check(request, most_bytes),
-                None => Err(Status::ERR_NOT_FOUND),
-            };
-            if let Err(status) = checked {
-                return status;
-            }
-        }
-        for Members { nspace, ranks } in members {
-            let Some(job) = self.jobs.get_mut(nspace) else { continue };
-            let here: Ranges = ranks.iter().filter(|rank| job.procs.contains_key(&Rank(*rank))).collect();
-            job.cleanups.enter(request, &here, |path, what| {
-                cx.effect(Effect::RegisterCleanup { nspace: nspace.clone(), path: path.clone(), what });
-            });
-            let over: Vec<Rank> = here.iter().map(Rank).filter(|rank| job.has_ended(*rank)).collect();
-            over.iter().for_each(|rank| self.clean_up_after(cx, &ProcId::new(nspace, *rank)));
-        }
-        Status::SUCCESS
-    }
-
-    /// Removes what is due after the end of a process.
-    pub(super) fn clean_up_after(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
-        let mut paths = job.cleanups.ended(proc.rank);
-        if job.procs.keys().all(|rank| job.has_ended(*rank)) {
-            paths.extend(job.cleanups.all_ended());
-        }
-        if !paths.is_empty() {
-            cx.effect(Effect::Cleanup { nspace: proc.nspace.clone(), paths });
-        }
     }
 }
 

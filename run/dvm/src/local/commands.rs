@@ -10,10 +10,10 @@ use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
-use crate::local::procs::Phase;
+use crate::local::job::Jobs;
+use crate::local::proc::Phase;
 use crate::local::timer::Timer;
-use crate::local::turn::Cx;
-use crate::local::{Tables, ToLocal};
+use crate::local::turn::{Cx, ToLocal};
 use crate::msg::{ExitStatus, Members, OpId, Part, Results, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
@@ -64,11 +64,12 @@ impl Commands {
     }
 }
 
-impl Tables {
+impl Commands {
     /// Takes a checkpoint of each target with the command of its job.
-    pub(super) fn on_checkpoint_task(
+    pub(super) fn take_checkpoints(
         &mut self,
         cx: &mut Cx<'_>,
+        jobs: &Jobs,
         task: &TaskId,
         targets: &Members,
         (name, limit): (&Text, Duration),
@@ -76,7 +77,7 @@ impl Tables {
         let Members { nspace, ranks } = targets;
         let mut batch = Batch { task: task.clone(), open: 0, results: Results::default() };
         let mut lines = Vec::new();
-        if let Some(job) = self.jobs.get(nspace) {
+        if let Some(job) = jobs.get(nspace) {
             let (desc, count) = (&job.desc, job.procs.len());
             for (rank, proc) in job.procs.iter().filter(|(rank, _)| ranks.contains(rank.0)) {
                 let of = ProcId::new(nspace, *rank);
@@ -94,7 +95,7 @@ impl Tables {
             }
         }
         batch.open = lines.len();
-        self.commands.batches.push(batch);
+        self.batches.push(batch);
         for (of, line) in lines {
             self.run(cx, task, Some(of), line);
         }
@@ -102,7 +103,7 @@ impl Tables {
     }
 
     /// Runs the site's program that provisions nodes.
-    pub(super) fn on_provision_task(
+    pub(super) fn provision(
         &mut self,
         cx: &mut Cx<'_>,
         task: &TaskId,
@@ -114,11 +115,11 @@ impl Tables {
         let mut batch = Batch { task: task.clone(), open: 0, results };
         let Some(shell) = cx.config.rules.provision.clone() else {
             batch.results.set(&Ranges::single(0), Status::ERR_NOT_SUPPORTED);
-            self.commands.batches.push(batch);
+            self.batches.push(batch);
             return self.try_batch(cx, task);
         };
         batch.open = 1;
-        self.commands.batches.push(batch);
+        self.batches.push(batch);
         let mut env = cx.config.env.clone();
         env.push(Text::from_bytes(&[b"PHALANX_PROVISION_NODES=", nodes.as_bytes()].concat()));
         if let Some(image) = image {
@@ -128,8 +129,8 @@ impl Tables {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: &TaskId, of: Option<ProcId>, line: Line) {
-        self.commands.last += 1;
-        let name = format!("{}-command-{}-{}", cx.config.dvm, cx.config.id.0, self.commands.last);
+        self.last += 1;
+        let name = format!("{}-command-{}-{}", cx.config.dvm, cx.config.id.0, self.last);
         let Ok(nspace) = Nspace::new(&name) else { return };
         let proc = ProcId::new(&nspace, Rank(0));
         let command = Command {
@@ -140,7 +141,7 @@ impl Tables {
             open: [true; 2],
             is_late: false,
         };
-        self.commands.running.insert(proc.clone(), command);
+        self.running.insert(proc.clone(), command);
         cx.timers.set(cx.now.after(line.limit), Timer::Command(proc.clone()));
         cx.effect(Effect::Spawn(Box::new(ProcStart {
             proc: proc.clone(),
@@ -159,18 +160,18 @@ impl Tables {
     }
 
     /// Handles an event of a command; returns an event of a process.
-    pub(super) fn not_of_commands(&mut self, cx: &mut Cx<'_>, input: ToLocal) -> Option<ToLocal> {
+    pub(super) fn not_of_these(&mut self, cx: &mut Cx<'_>, input: ToLocal) -> Option<ToLocal> {
         match &input {
-            ToLocal::Spawned { proc, .. } if self.commands.has(proc) => {}
-            ToLocal::SpawnFailed { proc, failure } if self.commands.has(proc) => {
-                self.on_command_ended(cx, proc, Err(failure.to_string()), [false; 2]);
+            ToLocal::Spawned { proc, .. } if self.has(proc) => {}
+            ToLocal::SpawnFailed { proc, failure } if self.has(proc) => {
+                self.on_ended(cx, proc, Err(failure.to_string()), [false; 2]);
             }
-            ToLocal::Exited { proc, status } if self.commands.has(proc) => {
-                let open = self.commands.running.get(proc).map_or([false; 2], |one| one.open);
-                self.on_command_ended(cx, proc, Ok(*status), open);
+            ToLocal::Exited { proc, status } if self.has(proc) => {
+                let open = self.running.get(proc).map_or([false; 2], |one| one.open);
+                self.on_ended(cx, proc, Ok(*status), open);
             }
-            ToLocal::Output { proc, channel, data } if self.commands.has(proc) => {
-                if let Some(one) = self.commands.running.get_mut(proc) {
+            ToLocal::Output { proc, channel, data } if self.has(proc) => {
+                if let Some(one) = self.running.get_mut(proc) {
                     one.said.extend_from_slice(data);
                     let surplus = one.said.len().saturating_sub(MOST_SAID);
                     one.said.drain(..surplus);
@@ -178,8 +179,8 @@ impl Tables {
                 let (proc, channel) = (proc.clone(), *channel);
                 cx.effect(Effect::Credit { proc, channel, bytes: crate::msg::charge(data.len()) });
             }
-            ToLocal::OutputClosed { proc, channel } if self.commands.has(proc) => {
-                if let Some(one) = self.commands.running.get_mut(proc) {
+            ToLocal::OutputClosed { proc, channel } if self.has(proc) => {
+                if let Some(one) = self.running.get_mut(proc) {
                     for (open, _) in one.open.iter_mut().zip(CHANNELS).filter(|(_, of)| of == channel) {
                         *open = false;
                     }
@@ -191,14 +192,8 @@ impl Tables {
         None
     }
 
-    fn on_command_ended(
-        &mut self,
-        cx: &mut Cx<'_>,
-        proc: &ProcId,
-        how: Result<ExitStatus, String>,
-        open: [bool; 2],
-    ) {
-        let Some(one) = self.commands.running.get_mut(proc) else { return };
+    fn on_ended(&mut self, cx: &mut Cx<'_>, proc: &ProcId, how: Result<ExitStatus, String>, open: [bool; 2]) {
+        let Some(one) = self.running.get_mut(proc) else { return };
         one.ended = Some(how);
         one.open = open;
         // What it has left in the background may hold its output open.
@@ -207,8 +202,8 @@ impl Tables {
     }
 
     /// The time limit of the command, or of its last output, has passed.
-    pub(super) fn on_command_due(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        let Some(one) = self.commands.running.get_mut(proc) else { return };
+    pub(super) fn on_due(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let Some(one) = self.running.get_mut(proc) else { return };
         match one.ended {
             Some(_) => one.open = [false; 2],
             None => {
@@ -221,14 +216,14 @@ impl Tables {
 
     fn try_command(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let is_over = |one: &&mut Command| one.ended.is_some() && one.open == [false; 2];
-        if self.commands.running.get_mut(proc).filter(is_over).is_none() {
+        if self.running.get_mut(proc).filter(is_over).is_none() {
             return;
         }
-        let Some(one) = self.commands.running.remove(proc) else { return };
+        let Some(one) = self.running.remove(proc) else { return };
         cx.timers.cancel(|timer| *timer == Timer::Command(proc.clone()));
         cx.effect(Effect::Forget { nspace: proc.nspace.clone(), scratch: Text::from("") });
         let (status, why) = one.outcome();
-        if let Some(batch) = self.commands.batches.iter_mut().find(|batch| batch.task == one.task) {
+        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.task == one.task) {
             batch.open -= 1;
             let rank = one.of.as_ref().map_or(0, |of| of.rank.0);
             batch.results.set(&Ranges::single(rank), status);
@@ -239,26 +234,21 @@ impl Tables {
 
     fn try_batch(&mut self, cx: &mut Cx<'_>, task: &TaskId) {
         let done: Vec<Batch> =
-            self.commands.batches.extract_if(.., |batch| batch.task == *task && batch.open == 0).collect();
+            self.batches.extract_if(.., |batch| batch.task == *task && batch.open == 0).collect();
         for batch in done {
             cx.join(OpId::Task(batch.task), Part::Results(batch.results));
         }
     }
 
     /// The job is over: ends its commands.
-    pub(super) fn end_commands_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn end_those_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let of_job = |one: &Command| one.of.as_ref().is_some_and(|of| of.nspace == *nspace);
-        let ended: Vec<ProcId> = self
-            .commands
-            .running
-            .iter()
-            .filter(|(_, one)| of_job(one))
-            .map(|(proc, _)| proc.clone())
-            .collect();
+        let ended: Vec<ProcId> =
+            self.running.iter().filter(|(_, one)| of_job(one)).map(|(proc, _)| proc.clone()).collect();
         for proc in ended {
             cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGKILL });
             let gone = Err("its job has ended".to_owned());
-            self.on_command_ended(cx, &proc, gone, [false; 2]);
+            self.on_ended(cx, &proc, gone, [false; 2]);
         }
     }
 }

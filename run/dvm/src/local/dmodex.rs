@@ -2,17 +2,19 @@
 //!
 //! The request is repeated until it is answered or one of the two is gone; a second answer does no harm.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use phalanx_core::host::DirectModexRequest;
 use phalanx_core::server::ServerCall;
 use phalanx_core::{HostCall, HostReply, Time, Waiting};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
-use crate::local::Tables;
 use crate::local::calls::Call;
+use crate::local::job::Jobs;
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{NodeTable, Side};
@@ -37,46 +39,48 @@ struct Asked {
     until: Option<Time>,
 }
 
-impl Tables {
-    pub(super) fn on_direct_modex(&mut self, cx: &mut Cx<'_>, call: HostCall, proc: ProcId, info: &[Info]) {
-        // The request may be for the job's own data, or for a job that our server does not know yet.
-        self.introduce(cx, &proc.nspace);
-        if proc.rank == Rank::WILDCARD && self.jobs.contains_key(&proc.nspace) {
-            return cx.reply(call, HostReply::Modex(Ok(Blob::default())));
-        }
-        match self.keeper_of(&proc) {
-            Ok(to) => {
-                self.modexes.ask(cx, (call, proc, to), info);
-            }
-            Err(status) => cx.reply(call, HostReply::Modex(Err(status))),
-        }
-    }
-
-    /// The daemon that has the values of a process. The process may have ended since.
-    fn keeper_of(&self, proc: &ProcId) -> Result<NodeId, Status> {
-        let node = self.jobs.get(&proc.nspace).and_then(|job| job.desc.node_of(proc.rank));
-        match node.ok_or(Status::ERR_NOT_FOUND)? {
-            lost if self.lost.contains(&lost) => Err(Status::ERR_PROC_TERM_WO_SYNC),
-            node => Ok(node),
-        }
-    }
-
-    /// A request or an answer of another daemon.
-    pub(super) fn on_side(&mut self, cx: &mut Cx<'_>, from: NodeId, body: Side) {
-        match body {
-            Side::Modex { id, proc, key } => {
-                let job = self.jobs.get(&proc.nspace);
-                match job.is_some_and(|job| job.procs.contains_key(&proc.rank)) {
-                    true => self.modexes.look(cx, (from, id), proc, key),
-                    false => cx.send(from, Side::ModexIs { id, result: Err(Status::ERR_NOT_FOUND) }),
-                }
-            }
-            Side::ModexIs { id, result } => self.modexes.answered(cx, id, result),
-        }
+/// The daemon that has the values of a process. The process may have ended since.
+fn keeper_of(jobs: &Jobs, lost: &BTreeSet<NodeId>, proc: &ProcId) -> Result<NodeId, Status> {
+    let node = jobs.get(&proc.nspace).and_then(|job| job.desc.node_of(proc.rank));
+    match node.ok_or(Status::ERR_NOT_FOUND)? {
+        node if lost.contains(&node) => Err(Status::ERR_PROC_TERM_WO_SYNC),
+        node => Ok(node),
     }
 }
 
 impl Modexes {
+    pub(super) fn on_request(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (jobs, table, lost): (&mut Jobs, &Arc<NodeTable>, &BTreeSet<NodeId>),
+        call: HostCall,
+        DirectModexRequest { proc, info }: DirectModexRequest,
+    ) {
+        // The request may be for the job's own data, or for a job that our server does not know yet.
+        jobs.get_mut(&proc.nspace).into_iter().for_each(|job| job.introduce(cx, table));
+        if proc.rank == Rank::WILDCARD && jobs.contains_key(&proc.nspace) {
+            return cx.reply(call, HostReply::Modex(Ok(Blob::default())));
+        }
+        match keeper_of(jobs, lost, &proc) {
+            Ok(to) => self.ask(cx, (call, proc, to), &info),
+            Err(status) => cx.reply(call, HostReply::Modex(Err(status))),
+        }
+    }
+
+    /// A request or an answer of another daemon.
+    pub(super) fn on_side(&mut self, cx: &mut Cx<'_>, jobs: &Jobs, from: NodeId, body: Side) {
+        match body {
+            Side::Modex { id, proc, key } => {
+                let job = jobs.get(&proc.nspace);
+                match job.is_some_and(|job| job.procs.contains_key(&proc.rank)) {
+                    true => self.look(cx, (from, id), proc, key),
+                    false => cx.send(from, Side::ModexIs { id, result: Err(Status::ERR_NOT_FOUND) }),
+                }
+            }
+            Side::ModexIs { id, result } => self.answered(cx, id, result),
+        }
+    }
+
     /// Asks the daemon `to` for what a process has put.
     fn ask(&mut self, cx: &mut Cx<'_>, (call, proc, to): (HostCall, ProcId, NodeId), info: &[Info]) {
         let timeout =
@@ -166,7 +170,7 @@ impl Modexes {
         }
     }
 
-    pub(super) fn explain(&self, table: &NodeTable) -> Vec<Waiting> {
+    pub(super) fn explain(&self, table: &Arc<NodeTable>) -> Vec<Waiting> {
         let waiting = |asked: &Asked| Waiting {
             operation: "get".into(),
             subject: format!("data of {} from {}", asked.proc, table.name(asked.to)),

@@ -15,12 +15,14 @@ use phalanx_core::{HostCall, HostReply, ServerCall};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
-use crate::local::Tables;
 use crate::local::calls::Call;
-use crate::local::procs::{LocalJob, Proc};
+use crate::local::job::Jobs;
+use crate::local::proc::Proc;
 use crate::local::timer::Timer;
 use crate::local::turn::{Cx, ENOUGH};
-use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, Up, each};
+use crate::msg::{
+    Agreed, Collective, GroupPart, Kind, Members, NodeTable, OpId, Outcome, Part, Policy, Up, each,
+};
 use crate::ranges::Ranges;
 
 /// Counts operations of each series, and holds the upcalls that wait for them.
@@ -44,24 +46,26 @@ struct Count {
     failed: BTreeMap<u64, Status>,
 }
 
-impl Tables {
+impl Rounds {
     /// Our clients' part of a fence.
-    pub(super) fn on_fence(
+    pub(super) fn fence(
         &mut self,
         cx: &mut Cx<'_>,
+        jobs: &Jobs,
         call: HostCall,
         procs: &[ProcId],
         info: &[Info],
         data: Blob,
     ) {
         let part = if data.is_empty() { Part::Nothing } else { Part::Modex(vec![data]) };
-        self.join_collective(cx, call, Kind::Fence, procs, info, None, part);
+        self.join(cx, jobs, call, Kind::Fence, procs, info, None, part);
     }
 
     #[allow(clippy::too_many_arguments)] // The upcall's own fields.
-    pub(super) fn join_collective(
+    pub(super) fn join(
         &mut self,
         cx: &mut Cx<'_>,
+        jobs: &Jobs,
         call: HostCall,
         kind: Kind,
         procs: &[ProcId],
@@ -74,28 +78,28 @@ impl Tables {
             Some(Value::Status(status)) if !status.is_success() => Part::Failed(*status),
             _ => part,
         };
-        let members = match Members::of(procs, |nspace| Some(&*self.jobs.get(nspace)?.desc)) {
+        let members = match Members::of(procs, |nspace| Some(&*jobs.get(nspace)?.desc)) {
             Ok(members) => members,
             Err(status) => return cx.reply(call, HostReply::Done(status)),
         };
-        let policy = self.policy(kind, info, &members);
+        let policy = policy(jobs, kind, info, &members);
         let op = Collective { kind, members, id: name, round: 0, policy };
         // Daemons' counts may differ when a member is started again, so a new generation begins a new count.
-        let generation = op.members.iter().filter_map(|m| Some(self.jobs.get(&m.nspace)?.generation)).sum();
-        let next = self.rounds.next(op.clone(), generation);
-        self.tell_failed(cx, &op, generation);
+        let generation = op.members.iter().filter_map(|m| Some(jobs.get(&m.nspace)?.generation)).sum();
+        let next = self.next(op.clone(), generation);
+        self.tell_failed(cx, jobs, &op, generation);
         let op = match next {
             Ok(op) => op,
             Err(status) => return cx.reply(call, HostReply::Done(status)),
         };
-        let was_expected = self.rounds.expected.remove(&op);
-        let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
+        let was_expected = self.expected.remove(&op);
+        let dead = |m: &Members| jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
         if op.policy == Policy::Fixed && op.members.iter().any(dead) {
             return cx.reply(call, HostReply::Done(kind.without_a_member()));
         }
-        self.rounds.waiting.entry(op.clone()).or_default().push(call);
+        self.waiting.entry(op.clone()).or_default().push(call);
         if was_expected {
-            self.rounds.told.insert(op.clone());
+            self.told.insert(op.clone());
         } else {
             cx.timers.set_once(cx.now.after(PATIENCE), Timer::Waits);
         }
@@ -108,7 +112,7 @@ impl Tables {
 
     /// The time limit of this upcall has passed, so the operation fails for all its members.
     pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, call: HostCall, overdue: u64) {
-        let mut waiting = self.rounds.waiting.iter();
+        let mut waiting = self.waiting.iter();
         let overdue = waiting.find(|(_, calls)| calls.iter().any(|call| call.number() == overdue));
         let status = match overdue {
             Some((op, _)) => {
@@ -122,9 +126,9 @@ impl Tables {
 
     /// If the next operation of this series has already failed, our server must fail it, too: members may be waiting there for
     /// others of this node.
-    fn tell_failed(&mut self, cx: &mut Cx<'_>, series: &Collective, generation: u64) {
-        let Some(status) = self.rounds.next_fails(series, generation) else { return };
-        let all = |of: &Members| self.jobs.get(&of.nspace).is_some_and(|job| job.desc.ranks() == of.ranks);
+    fn tell_failed(&mut self, cx: &mut Cx<'_>, jobs: &Jobs, series: &Collective, generation: u64) {
+        let Some(status) = self.next_fails(series, generation) else { return };
+        let all = |of: &Members| jobs.get(&of.nspace).is_some_and(|job| job.desc.ranks() == of.ranks);
         let named = |of: &Members| match all(of) {
             true => vec![ProcId::all(&of.nspace)],
             false => each(std::slice::from_ref(of)).collect(),
@@ -142,42 +146,28 @@ impl Tables {
         cx.call(fails, Call::Told("the failure of a collective"));
     }
 
-    fn policy(&self, kind: Kind, info: &[Info], members: &[Members]) -> Policy {
-        if !kind.may_lack_members(info) {
-            return Policy::Fixed;
-        }
-        let mut daemons = Ranges::new();
-        for members in members {
-            if let Some(job) = self.jobs.get(&members.nspace) {
-                daemons.add(&job.desc.nodes_of(&members.ranks));
-            }
-        }
-        Policy::Shrinks { daemons }
-    }
-
     /// Reports operations that have waited for a while, each once: the root then has daemons check whether members have ended
     /// there.
     pub(super) fn on_patience_over(&mut self, cx: &mut Cx<'_>) {
-        let Rounds { waiting, told, .. } = &mut self.rounds;
+        let Rounds { waiting, told, .. } = self;
         waiting.keys().filter(|op| told.insert((*op).clone())).for_each(|op| cx.post(Up::Waits(op.clone())));
     }
 
     /// An operation waits elsewhere for members of this daemon, which may have ended.
-    pub(super) fn on_expect(&mut self, cx: &mut Cx<'_>, op: &Collective) {
-        if !self.rounds.have_begun(op) {
-            self.rounds.expected.insert(op.clone());
-            self.try_expected(cx);
+    pub(super) fn expect(&mut self, cx: &mut Cx<'_>, jobs: &Jobs, op: &Collective) {
+        if !self.have_begun(op) {
+            self.expected.insert(op.clone());
+            self.try_expected(cx, jobs);
         }
     }
 
     /// A process has ended here that other members may be waiting for.
-    pub(super) fn try_expected(&mut self, cx: &mut Cx<'_>) {
-        let expected = std::mem::take(&mut self.rounds.expected);
+    pub(super) fn try_expected(&mut self, cx: &mut Cx<'_>, jobs: &Jobs) {
+        let expected = std::mem::take(&mut self.expected);
         for op in expected {
-            let here: Vec<ProcId> =
-                op.members.iter().flat_map(|members| hosted(cx, &self.jobs, members)).collect();
+            let here: Vec<ProcId> = op.members.iter().flat_map(|members| hosted(cx, jobs, members)).collect();
             let over = |is_over: fn(&Proc) -> bool| {
-                let proc = |of: &ProcId| self.jobs.get(&of.nspace)?.procs.get(&of.rank);
+                let proc = |of: &ProcId| jobs.get(&of.nspace)?.procs.get(&of.rank);
                 move |of: &ProcId| proc(of).is_none_or(is_over)
             };
             if op.policy == Policy::Fixed {
@@ -192,34 +182,42 @@ impl Tables {
                     cx.post(Up::Note { about: Some(absent.clone()), text });
                     cx.post(Up::Fails { op, status });
                 } else {
-                    self.rounds.expected.insert(op);
+                    self.expected.insert(op);
                 }
                 continue;
             }
             if !here.iter().all(over(Proc::is_over)) {
-                self.rounds.expected.insert(op);
+                self.expected.insert(op);
                 continue;
             }
-            self.rounds.set_ended(&op);
+            self.set_ended(&op);
             cx.join(OpId::Collective(op), Part::Group(GroupPart { silent: here, ..GroupPart::default() }));
         }
     }
 
     /// The operation has ended.
-    pub(super) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
+    pub(super) fn answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (jobs, table): (&mut Jobs, &Arc<NodeTable>),
+        op: &OpId,
+        outcome: &Outcome,
+    ) {
         let OpId::Collective(collective) = op else { return };
-        let waiting = self.rounds.waiting.remove(collective).unwrap_or_default();
-        self.rounds.told.remove(collective);
-        self.rounds.expected.remove(collective);
+        let waiting = self.waiting.remove(collective).unwrap_or_default();
+        self.told.remove(collective);
+        self.expected.remove(collective);
         if let Err(status) = outcome
-            && collective.members.iter().any(|members| !hosted(cx, &self.jobs, members).is_empty())
+            && collective.members.iter().any(|members| !hosted(cx, jobs, members).is_empty())
         {
-            self.rounds.set_failed(collective, *status);
+            self.set_failed(collective, *status);
             let series = Collective { round: 0, ..collective.clone() };
-            self.tell_failed(cx, &series, collective.round >> GENERATION);
+            self.tell_failed(cx, jobs, &series, collective.round >> GENERATION);
         }
         if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
-            collective.members.iter().for_each(|m| self.introduce(cx, &m.nspace));
+            for members in collective.members.iter() {
+                jobs.get_mut(&members.nspace).into_iter().for_each(|job| job.introduce(cx, table));
+            }
         }
         for call in waiting {
             let reply = match outcome {
@@ -231,17 +229,36 @@ impl Tables {
             cx.reply(call, reply);
         }
     }
+
+    /// The operation is given up, because a participant is gone.
+    pub(super) fn give_up(&mut self, cx: &mut Cx<'_>, tables: (&mut Jobs, &Arc<NodeTable>), op: &OpId) {
+        let OpId::Collective(collective) = op else { return };
+        self.answer(cx, tables, op, &Err(collective.kind.without_a_member()));
+    }
+}
+
+fn policy(jobs: &Jobs, kind: Kind, info: &[Info], members: &[Members]) -> Policy {
+    if !kind.may_lack_members(info) {
+        return Policy::Fixed;
+    }
+    let mut daemons = Ranges::new();
+    for members in members {
+        if let Some(job) = jobs.get(&members.nspace) {
+            daemons.add(&job.desc.nodes_of(&members.ranks));
+        }
+    }
+    Policy::Shrinks { daemons }
 }
 
 /// The members that are processes of this node.
-fn hosted(cx: &Cx<'_>, jobs: &BTreeMap<Nspace, LocalJob>, members: &Members) -> Vec<ProcId> {
+fn hosted(cx: &Cx<'_>, jobs: &Jobs, members: &Members) -> Vec<ProcId> {
     let job = jobs.get(&members.nspace);
     let here = job.map(|job| job.desc.ranks_on(cx.config.id).and(&members.ranks)).unwrap_or_default();
     each(&[Members { nspace: members.nspace.clone(), ranks: here }]).collect()
 }
 
 /// The daemons that contribute to an operation. `None`: it concerns a forgotten job, or processes that have failed.
-pub(super) fn daemons_of(jobs: &BTreeMap<Nspace, LocalJob>, op: &OpId) -> Option<Ranges> {
+pub(super) fn daemons_of(jobs: &Jobs, op: &OpId) -> Option<Ranges> {
     match op {
         OpId::Started(nspace) | OpId::Ended(nspace) => Some(jobs.get(nspace)?.desc.nodes.clone()),
         OpId::Task(task) => Some(task.daemons.clone()),
@@ -261,7 +278,7 @@ pub(super) fn daemons_of(jobs: &BTreeMap<Nspace, LocalJob>, op: &OpId) -> Option
 }
 
 /// The members of an operation on `nodes`; no more than a person reads.
-pub(super) fn members_on(jobs: &BTreeMap<Nspace, LocalJob>, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
+pub(super) fn members_on(jobs: &Jobs, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
     let on = |nspace: &Nspace, ranks: Option<&Ranges>| -> Vec<ProcId> {
         let Some(job) = jobs.get(nspace) else { return Vec::new() };
         let here = |rank: &u32| nodes.contains(job.desc.places.node.get(*rank));

@@ -7,13 +7,13 @@
 //! connect or end early are never inspected. The root ends a job with a library that has no PMIx client; otherwise the report
 //! of the job's end names the library.
 
-use std::ops::Bound;
 use std::time::Duration;
 
 use phalanx_wire::ProcId;
 
 use crate::effect::Effect;
-use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
+use crate::local::job::LocalJob;
+use crate::local::proc::Pmix;
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{JobDesc, MpiLibrary, Up};
@@ -49,19 +49,6 @@ pub(super) fn found(cx: &mut Cx<'_>, job: &mut LocalJob, proc: &ProcId, library:
     if job.procs.get(&proc.rank).is_some_and(|entry| entry.pmix == Pmix::Never) {
         job.loaded_mpi = true;
         cx.post(Up::LoadedMpi { proc: proc.clone(), library: library.clone() });
-    }
-}
-
-impl LocalJob {
-    /// The next process here, in turn, that is alive and has never connected, with its pid if it runs.
-    fn next_stranger(&mut self) -> Option<(ProcId, Option<u32>)> {
-        let is_stranger = |proc: &Proc| proc.pmix == Pmix::Never && proc.phase != Phase::Gone;
-        let after = self.inspected.map_or(Bound::Unbounded, Bound::Excluded);
-        let in_turn = self.procs.range((after, Bound::Unbounded)).chain(&self.procs);
-        let (rank, proc) = in_turn.into_iter().find(|(_, proc)| is_stranger(proc))?;
-        self.inspected = Some(*rank);
-        let pid = proc.pid.filter(|_| proc.phase == Phase::Running);
-        Some((ProcId::new(&self.desc.nspace, *rank), pid))
     }
 }
 

@@ -6,16 +6,21 @@
 
 mod calls;
 mod cleanup;
+mod client;
 mod commands;
 mod control;
 mod dmodex;
+mod drain;
+mod end;
 mod event;
 pub(crate) mod fence;
-mod host;
 mod inspect;
 mod iof;
+mod job;
 mod launch;
-mod procs;
+mod proc;
+mod progress;
+mod renewal;
 mod requests;
 mod restart;
 mod stdin;
@@ -23,20 +28,19 @@ mod survey;
 mod timer;
 mod tool;
 mod turn;
+mod upcalls;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use phalanx_core::server::ServerReturn;
 use phalanx_core::{CallId, Time, Waiting};
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::ProcId;
 
 use crate::config::NodeConfig;
-use crate::effect::Effect;
 use crate::id::NodeId;
 use crate::msg::{Down, NodeReport, NodeTable, OpId, Survey, Task, Up};
 use crate::ranges::Ranges;
-use crate::signals::SIGKILL;
 use crate::timers::Timers;
 
 use calls::{Call, Calls};
@@ -44,7 +48,7 @@ use commands::Commands;
 use dmodex::Modexes;
 use fence::Rounds;
 use iof::Delivering;
-use procs::LocalJob;
+use job::Jobs;
 use requests::Requests;
 use timer::Timer;
 use turn::Cx;
@@ -65,7 +69,7 @@ pub(crate) struct Local {
 struct Tables {
     table: Arc<NodeTable>,
     lost: BTreeSet<NodeId>,
-    jobs: BTreeMap<Nspace, LocalJob>,
+    jobs: Jobs,
     rounds: Rounds,
     modexes: Modexes,
     /// Output for readers here, on its way through our server.
@@ -108,7 +112,7 @@ impl Local {
     pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromLocal>) -> bool {
         let Some(proc) = self.ended.pop_front() else { return false };
         let Local { config, timers, calls, ended, tables } = self;
-        tables.give_up(&mut Cx { now, config, timers, calls, ended, out }, &proc);
+        tables.release(&mut Cx { now, config, timers, calls, ended, out }, &proc);
         true
     }
 
@@ -130,12 +134,15 @@ impl Local {
 
 impl Tables {
     fn handle(&mut self, cx: &mut Cx<'_>, input: ToLocal) {
-        let Some(input) = self.not_of_commands(cx, input) else { return };
+        let Some(input) = self.commands.not_of_these(cx, input) else { return };
         match input {
             ToLocal::Down(body) => self.on_down(cx, &body),
-            ToLocal::Side { from, side } => self.on_side(cx, from, side),
-            ToLocal::Taken(pieces) => self.on_taken(cx, pieces),
-            ToLocal::GivenUp(op) => self.fail_collective(cx, &op),
+            ToLocal::Side { from, side } => self.modexes.on_side(cx, &self.jobs, from, side),
+            ToLocal::Taken(pieces) => {
+                let done = iof::taken(cx, &mut self.jobs, pieces);
+                done.iter().for_each(|nspace| self.progress(cx, nspace));
+            }
+            ToLocal::GivenUp(op) => self.rounds.give_up(cx, (&mut self.jobs, &self.table), &op),
             ToLocal::Without(node) => {
                 self.lost.insert(node);
                 self.modexes.without(cx, node);
@@ -143,11 +150,22 @@ impl Tables {
             ToLocal::Waits { survey, waiting } => survey::tell_waits(cx, survey, waiting),
             ToLocal::Upcall { call, op } => self.on_upcall(cx, call, op),
             ToLocal::Returned { id, result } => self.on_returned(cx, id, result),
-            ToLocal::Spawned { proc, pid, program } => self.on_spawned(cx, &proc, pid, program),
-            ToLocal::SpawnFailed { proc, failure } => self.on_spawn_failed(cx, proc, failure),
-            ToLocal::Exited { proc, status } => self.on_exited(cx, &proc, status),
-            ToLocal::Output { proc, channel, data } => self.on_output(cx, proc, channel, data),
-            ToLocal::OutputClosed { proc, channel } => self.on_output_closed(cx, &proc, channel),
+            ToLocal::Spawned { proc, pid, program } => {
+                self.in_job(cx, &proc.nspace, |cx, job| launch::spawned(cx, job, proc.rank, (pid, program)));
+            }
+            ToLocal::SpawnFailed { proc, failure } => {
+                self.in_job(cx, &proc.nspace, |cx, job| launch::spawn_failed(cx, job, proc.rank, failure));
+            }
+            ToLocal::Exited { proc, status } => {
+                self.in_job(cx, &proc.nspace, |cx, job| end::exited(cx, job, proc.rank, status));
+            }
+            ToLocal::Output { proc, channel, data } => {
+                let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+                iof::wrote(cx, job, proc.rank, (channel, data));
+            }
+            ToLocal::OutputClosed { proc, channel } => {
+                self.in_job(cx, &proc.nspace, |cx, job| iof::closed(cx, job, proc.rank, channel));
+            }
             ToLocal::StdinTaken { proc, bytes } => stdin::taken(cx, &proc, bytes),
             ToLocal::StdinRefused { proc } => stdin::refused(cx, &proc),
             ToLocal::Inspected { proc, library } => {
@@ -169,40 +187,58 @@ impl Tables {
 
     fn on_down(&mut self, cx: &mut Cx<'_>, body: &Down) {
         match body {
-            Down::Done { op, outcome } => self.answer_collective(cx, op, outcome),
+            Down::Done { op, outcome } => {
+                self.rounds.answer(cx, (&mut self.jobs, &self.table), op, outcome);
+            }
             Down::Table(table) => self.table = table.clone(),
             Down::SendTopology => {
                 let topology = &cx.config.topology;
                 let (signature, encoded) = (topology.signature(), topology.encode());
                 cx.post(Up::Topology { signature, encoded });
             }
-            Down::Start(desc) => self.on_start(cx, desc),
+            Down::Start(desc) => launch::begin(cx, &mut self.jobs, &self.table, desc),
             Down::Control { nspace, ranks, action, pauser } => {
-                self.act_on(cx, nspace, ranks.as_ref(), *action, (None, pauser));
+                let (ranks, why) = (ranks.as_ref(), (None, pauser));
+                self.in_job(cx, nspace, |cx, job| control::act_on(cx, job, ranks, *action, why));
             }
             Down::Task { id, task } => match &**task {
-                Task::Control { targets, request } => self.on_control_task(cx, id, targets, request),
+                Task::Control { targets, request } => {
+                    control::on_task(cx, &mut self.jobs, id, targets, request);
+                    self.progress(cx, &targets.nspace);
+                }
                 Task::Checkpoint { targets, name, limit } => {
-                    self.on_checkpoint_task(cx, id, targets, (name, *limit));
+                    self.commands.take_checkpoints(cx, &self.jobs, id, targets, (name, *limit));
                 }
                 Task::Provision { nodes, image, limit } => {
-                    self.on_provision_task(cx, id, nodes, image.as_ref(), *limit);
+                    self.commands.provision(cx, id, nodes, image.as_ref(), *limit);
                 }
-                Task::Clear { targets } => self.on_clear_task(cx, id, targets),
-                Task::Renew { targets } => self.on_renew_task(cx, id, targets),
+                Task::Clear { targets } => {
+                    restart::clear(cx, &mut self.jobs, id, targets);
+                    self.progress(cx, &targets.nspace);
+                }
+                Task::Renew { targets } => {
+                    restart::renew(cx, &mut self.jobs, id, targets);
+                    self.progress(cx, &targets.nspace);
+                }
                 Task::Survey(of) => {
                     let survey = Survey { task: id.clone(), of: of.clone() };
                     survey::carry_out(cx, &self.jobs, survey);
                 }
             },
-            Down::Dead { nspace, ranks } => self.on_dead(nspace, ranks),
-            Down::Renewed { nspace, ranks, from } => self.on_renewed(cx, nspace, ranks, from.as_ref()),
-            Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
-            Down::Expect(op) => self.on_expect(cx, op),
-            Down::Forget { nspace } => self.on_forget(cx, nspace),
+            Down::Dead { nspace, ranks } => {
+                self.jobs.get_mut(nspace).into_iter().for_each(|job| job.dead.add(ranks));
+            }
+            Down::Renewed { nspace, ranks, from } => {
+                let Some(job) = self.jobs.get_mut(nspace) else { return };
+                restart::renewed(cx, job, &self.table, ranks, from.as_ref());
+                self.modexes.ask_anew(cx, nspace, ranks);
+            }
+            Down::Watch { nspace, ranks } => self.in_job(cx, nspace, |_, job| end::watch(job, ranks)),
+            Down::Expect(op) => self.rounds.expect(cx, &self.jobs, op),
+            Down::Forget { nspace } => self.forget(cx, nspace),
             Down::Reply { request, reply } => self.requests.answer(cx, *request, reply),
             Down::Say { to, text } => tool::say(cx, to, text),
-            Down::Output(output) => self.give_output(cx, output),
+            Down::Output(output) => self.delivering.give(cx, &self.jobs, &self.table, output),
             Down::Stdin { nspace, ranks, data } => {
                 self.jobs.get(nspace).into_iter().for_each(|job| stdin::give(cx, job, ranks, data));
             }
@@ -222,29 +258,28 @@ impl Tables {
 
     fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
-            Timer::Connected(nspace) => self.tell_connected(cx, &nspace),
-            Timer::Settle(nspace) => self.settle_all(cx, &nspace),
-            Timer::Over(proc) => self.give_up(cx, &proc),
-            Timer::Inspect(nspace) => {
-                let job = self.jobs.get_mut(&nspace);
-                job.into_iter().for_each(|job| inspect::on_due(cx, job));
-            }
-            Timer::Kill(nspace) => self.on_kill_due(cx, &nspace),
-            Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
-            Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
-            Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
-            Timer::Command(proc) => self.on_command_due(cx, &proc),
+            Timer::Connected(nspace) => self.in_job(cx, &nspace, |cx, job| client::tell_connected(cx, job)),
+            Timer::Settle(nspace) => self.in_job(cx, &nspace, end::settle_all),
+            Timer::Over(proc) => self.release(cx, &proc),
+            Timer::Inspect(nspace) => self.in_job(cx, &nspace, inspect::on_due),
+            Timer::Kill(nspace) => self.in_job(cx, &nspace, control::kill_due),
+            Timer::Reap(nspace) => self.in_job(cx, &nspace, control::reap_due),
+            Timer::Exited(nspace) => self.in_job(cx, &nspace, |cx, job| drain::tell_exited(cx, job)),
+            Timer::Drain(nspace) => self.in_job(cx, &nspace, drain::on_due),
+            Timer::Command(proc) => self.commands.on_due(cx, &proc),
             Timer::Retry => self.modexes.ask_again(cx),
-            Timer::Waits => self.on_patience_over(cx),
+            Timer::Waits => self.rounds.on_patience_over(cx),
         }
     }
 
     fn on_returned(&mut self, cx: &mut Cx<'_>, id: CallId, result: ServerReturn) {
         match (cx.calls.take(id), result) {
             (Some(Call::Register(nspace)), ServerReturn::Done(status)) => {
-                self.on_registered(cx, &nspace, status);
+                self.in_job(cx, &nspace, |cx, job| launch::registered(cx, job, status));
             }
-            (Some(Call::SetupFork(proc)), ServerReturn::Environment(env)) => self.start_proc(cx, &proc, env),
+            (Some(Call::SetupFork(proc)), ServerReturn::Environment(env)) => {
+                self.in_job(cx, &proc.nspace, |cx, job| launch::start(cx, job, proc.rank, env));
+            }
             (Some(Call::Modex { asker, id }), ServerReturn::Modex(result)) => {
                 self.modexes.answer(cx, asker, id, result);
             }
@@ -259,7 +294,7 @@ impl Tables {
                 cx.out.push_back(FromLocal::Explained { survey, waiting: Vec::new() });
             }
             (Some(Call::Output { to, piece, bytes }), result) => {
-                self.output_left(cx, to, piece, bytes, &result);
+                self.delivering.left(cx, to, piece, bytes, &result);
             }
             (Some(Call::Told(what)), ServerReturn::Done(status)) if !status.is_success() => {
                 tracing::warn!(what, %status, "the server refused");
@@ -272,34 +307,9 @@ impl Tables {
         }
     }
 
-    /// Ends everything that this daemon has started.
-    fn stop(&mut self, cx: &mut Cx<'_>) {
-        for (nspace, job) in std::mem::take(&mut self.jobs) {
-            for (rank, _) in job.procs.iter().filter(|(_, proc)| proc.is_alive()) {
-                cx.effect(Effect::Signal { proc: ProcId::new(&nspace, *rank), signal: SIGKILL });
-            }
-            if !job.procs.is_empty() {
-                cx.effect(Effect::Forget { nspace, scratch: job.desc.directory(&cx.config.scratch) });
-            }
-        }
-        cx.effect(Effect::Stop);
-    }
-
-    /// The tables that still hold something of this job; none must once the job is over.
-    ///
-    /// Not counted: what is on its way to the root, which acknowledges it within a second.
-    fn traces_of(&self, cx: &Cx<'_>, nspace: &Nspace) -> Vec<&'static str> {
-        let tables = [
-            ("jobs", self.jobs.contains_key(nspace)),
-            ("calls of the server", cx.calls.know(nspace)),
-            ("requests to the root", self.requests.know(nspace)),
-            ("output given to the server", self.delivering.know(nspace)),
-            ("timers", cx.timers.holds(|timer| timer.concerns(nspace))),
-            ("commands", self.commands.know(nspace)),
-            ("rounds of collectives", self.rounds.know(nspace)),
-            ("values asked for", self.modexes.know(nspace)),
-        ];
-        tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
+    /// Releases everything that waits for a process.
+    fn release(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        self.in_job(cx, &proc.nspace, |cx, job| job.release(cx, proc.rank));
     }
 }
 

@@ -6,10 +6,10 @@ use phalanx_spec::Rank;
 use phalanx_wire::ProcId;
 
 use crate::effect::Effect;
-use crate::local::launch::reads_stdin;
-use crate::local::procs::{LocalJob, Phase, Proc};
+use crate::local::job::LocalJob;
+use crate::local::proc::{Phase, Proc};
 use crate::local::turn::Cx;
-use crate::msg::Up;
+use crate::msg::{JobDesc, StdinTarget, Up};
 use crate::ranges::Ranges;
 
 pub(super) fn give(cx: &mut Cx<'_>, job: &LocalJob, ranks: &Ranges, data: &Arc<[u8]>) {
@@ -48,4 +48,13 @@ fn readers<'a>(job: &'a LocalJob, ranks: &'a Ranges) -> impl Iterator<Item = Pro
 
 fn chosen<'a>(job: &'a LocalJob, ranks: &'a Ranges) -> impl Iterator<Item = (&'a Rank, &'a Proc)> {
     job.procs.iter().filter(|(rank, _)| ranks.contains(rank.0))
+}
+
+/// Whether `rank` reads the launcher's standard input.
+pub(super) fn reads_stdin(desc: &JobDesc, rank: Rank) -> bool {
+    match desc.stdin {
+        StdinTarget::Rank(chosen) => rank == chosen,
+        StdinTarget::All => true,
+        StdinTarget::None => false,
+    }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use phalanx_core::server::ServerCall;
 use phalanx_core::{Time, Waiting};
-use phalanx_spec::ProcState;
 use phalanx_wire::Nspace;
 
 use crate::effect::Effect;
 use crate::local::calls::Call;
-use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
+use crate::local::job::{Jobs, LocalJob};
+use crate::local::proc::{Phase, Proc};
 use crate::local::turn::Cx;
-use crate::msg::{Found, FoundProc, Measured, OpId, Part, Stuck, Subject, Survey, Usage, Wait, ended_state};
+use crate::msg::{Found, FoundProc, Measured, OpId, Part, Stuck, Subject, Survey, Usage, Wait};
 use crate::ranges::Ranges;
 
 /// Answers a query, or starts to collect the answer.
-pub(super) fn carry_out(cx: &mut Cx<'_>, jobs: &BTreeMap<Nspace, LocalJob>, survey: Survey) {
+pub(super) fn carry_out(cx: &mut Cx<'_>, jobs: &Jobs, survey: Survey) {
     match &survey.of {
         Subject::Waits | Subject::Stuck { .. } => cx.call(ServerCall::Explain, Call::Explain(survey)),
         Subject::Nodes => cx.effect(Effect::Measure { survey, pids: Vec::new() }),
@@ -33,12 +33,7 @@ pub(super) fn carry_out(cx: &mut Cx<'_>, jobs: &BTreeMap<Nspace, LocalJob>, surv
 }
 
 /// The shell has measured what the processes, the daemon and its node use.
-pub(super) fn tell_measured(
-    cx: &mut Cx<'_>,
-    jobs: &BTreeMap<Nspace, LocalJob>,
-    survey: Survey,
-    measured: Measured,
-) {
+pub(super) fn tell_measured(cx: &mut Cx<'_>, jobs: &Jobs, survey: Survey, measured: Measured) {
     let me = cx.config.id;
     let Measured { daemon, node, procs } = measured;
     let found = Found {
@@ -99,18 +94,6 @@ fn found_procs(job: Option<&LocalJob>, mut usage: BTreeMap<u32, Usage>) -> Vec<F
         usage: usage.remove(&rank.0),
     };
     procs.map(found).collect()
-}
-
-impl Proc {
-    fn state(&self) -> ProcState {
-        match (self.phase, self.pmix) {
-            (Phase::Preparing, _) => ProcState::PREPPED,
-            (Phase::Starting, _) => ProcState::LAUNCH_UNDERWAY,
-            (Phase::Running, Pmix::Connected | Pmix::Leaving) => ProcState::CONNECTED,
-            (Phase::Running, _) => ProcState::RUNNING,
-            (Phase::Gone, _) => ended_state(self.status, self.killed.is_some(), self.lost_connection()),
-        }
-    }
 }
 
 /// The most waits that one daemon reports.

@@ -8,15 +8,17 @@ use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_topo::Topology;
 use phalanx_wire::cmd::log::Log;
-use phalanx_wire::{Blob, Info, Text};
+use phalanx_wire::{Blob, Info, Nspace, Text};
 
 use super::*;
 use crate::config::Limits;
+use crate::effect::Effect;
 use crate::msg::{
     Agreed, AppDesc, Collective, Control, ControlRequest, ExitStatus, FailurePolicy, JobDesc, Kind, Members,
     Part, Pauser, Places, Policy, Results, Side, StdinTarget, Task, TaskId, ToldEnds,
 };
 use crate::ranges::Ranges;
+use crate::signals::SIGKILL;
 
 struct Told {
     local: Local,

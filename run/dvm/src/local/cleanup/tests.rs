@@ -1,5 +1,5 @@
 use phalanx_spec::keys;
-use phalanx_wire::{Info, Nspace};
+use phalanx_wire::{Info, Nspace, ProcId};
 
 use super::*;
 use crate::msg::DirectoryRules;

@@ -8,12 +8,12 @@ mod pull;
 
 use std::sync::Arc;
 
-use phalanx_spec::IofChannel;
-use phalanx_wire::ProcId;
+use phalanx_spec::{IofChannel, Rank};
+use phalanx_wire::Nspace;
 
 use crate::config::Limits;
 use crate::effect::Effect;
-use crate::local::Tables;
+use crate::local::job::{Jobs, LocalJob};
 use crate::local::turn::Cx;
 use crate::msg::{LEAST_CHARGE, OutputPiece, charge};
 
@@ -25,66 +25,58 @@ pub(in crate::local) fn stream_window(limits: &Limits, procs: usize) -> usize {
     share.clamp(2 * LEAST_CHARGE, limits.output_link.max(2 * LEAST_CHARGE))
 }
 
-impl Tables {
-    pub(in crate::local) fn on_output(
-        &mut self,
-        cx: &mut Cx<'_>,
-        proc: ProcId,
-        channel: IofChannel,
-        data: Arc<[u8]>,
-    ) {
-        let open = self.proc_mut(&proc).and_then(|entry| entry.stream(channel)).is_some_and(|open| *open);
-        if open && !data.is_empty() {
-            self.emit_chunk(cx, proc, channel, data);
+/// A process has written.
+pub(in crate::local) fn wrote(
+    cx: &mut Cx<'_>,
+    job: &mut LocalJob,
+    rank: Rank,
+    (channel, data): (IofChannel, Arc<[u8]>),
+) {
+    let open = job.procs.get_mut(&rank).and_then(|proc| proc.stream(channel)).is_some_and(|open| *open);
+    if open && !data.is_empty() {
+        emit(cx, job, rank, (channel, data));
+    }
+}
+
+/// A stream of a process is closed. Not reported while the process may be started again.
+pub(in crate::local) fn closed(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, channel: IofChannel) {
+    let is_kept = job.procs.get(&rank).is_some_and(|proc| job.keeps_end(proc));
+    let Some(proc) = job.procs.get_mut(&rank) else { return };
+    let Some(open) = proc.stream(channel).filter(|open| **open) else { return };
+    *open = false;
+    if is_kept {
+        let at = [IofChannel::STDOUT, IofChannel::STDERR].iter().position(|one| *one == channel);
+        proc.unsaid[at.unwrap_or(2)] = true;
+    } else {
+        tell_ended(cx, job, rank, channel);
+    }
+}
+
+/// Reports the end of a stream.
+pub(in crate::local) fn tell_ended(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, channel: IofChannel) {
+    emit(cx, job, rank, (channel, Arc::default()));
+}
+
+fn emit(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, (channel, data): (IofChannel, Arc<[u8]>)) {
+    job.chunks += 1;
+    job.wrote = cx.now;
+    let pid = job.procs.get(&rank).and_then(|proc| proc.pid);
+    cx.stream(OutputPiece { proc: job.id(rank), pid, channel, data });
+}
+
+/// All readers have taken these pieces: the streams may be read further. Returns the jobs of which nothing is on its way.
+pub(in crate::local) fn taken(cx: &mut Cx<'_>, jobs: &mut Jobs, pieces: Vec<OutputPiece>) -> Vec<Nspace> {
+    let mut done = Vec::new();
+    for OutputPiece { proc, channel, data, .. } in pieces {
+        let Some(job) = jobs.get_mut(&proc.nspace) else { continue };
+        job.chunks -= 1;
+        if job.chunks == 0 && done.last() != Some(&proc.nspace) {
+            done.push(proc.nspace.clone());
+        }
+        let stream = job.procs.get_mut(&proc.rank).and_then(|entry| entry.stream(channel));
+        if stream.is_some_and(|open| *open) && !data.is_empty() {
+            cx.effect(Effect::Credit { proc, channel, bytes: charge(data.len()) });
         }
     }
-
-    pub(in crate::local) fn on_output_closed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
-        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
-        let is_kept = job.procs.get(&proc.rank).is_some_and(|entry| job.keeps_end(entry));
-        let Some(entry) = job.procs.get_mut(&proc.rank) else { return };
-        let Some(open) = entry.stream(channel).filter(|open| **open) else { return };
-        *open = false;
-        if is_kept {
-            let at = [IofChannel::STDOUT, IofChannel::STDERR].iter().position(|one| *one == channel);
-            entry.unsaid[at.unwrap_or(2)] = true;
-            return self.try_renewals(cx, &proc.nspace);
-        }
-        self.tell_stream_ended(cx, proc.clone(), channel);
-    }
-
-    pub(in crate::local) fn tell_stream_ended(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel) {
-        self.emit_chunk(cx, proc, channel, Arc::default());
-    }
-
-    fn emit_chunk(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: Arc<[u8]>) {
-        let mut pid = None;
-        if let Some(job) = self.jobs.get_mut(&proc.nspace) {
-            job.chunks += 1;
-            job.wrote = cx.now;
-            pid = job.procs.get(&proc.rank).and_then(|entry| entry.pid);
-        }
-        cx.stream(OutputPiece { proc, pid, channel, data });
-    }
-
-    /// All readers have taken these pieces: the streams may be read further.
-    pub(in crate::local) fn on_taken(&mut self, cx: &mut Cx<'_>, pieces: Vec<OutputPiece>) {
-        let mut touched = Vec::new();
-        for OutputPiece { proc, channel, data, .. } in pieces {
-            let Some(job) = self.jobs.get_mut(&proc.nspace) else { continue };
-            job.chunks -= 1;
-            if job.chunks == 0 && touched.last() != Some(&proc.nspace) {
-                touched.push(proc.nspace.clone());
-            }
-            let open = job
-                .procs
-                .get_mut(&proc.rank)
-                .and_then(|entry| entry.stream(channel))
-                .is_some_and(|open| *open);
-            if open && !data.is_empty() {
-                cx.effect(Effect::Credit { proc, channel, bytes: charge(data.len()) });
-            }
-        }
-        touched.iter().for_each(|nspace| self.try_ended(cx, nspace));
-    }
+    done
 }

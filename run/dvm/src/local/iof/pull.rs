@@ -9,11 +9,12 @@ use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Info, Nspace, Value};
+use std::sync::Arc;
 
-use crate::local::Tables;
 use crate::local::calls::Call;
+use crate::local::job::Jobs;
 use crate::local::turn::Cx;
-use crate::msg::{Forward, TapName, Up};
+use crate::msg::{Forward, NodeTable, TapName, Up};
 
 /// Output that our server has been given and has not passed on, by reader.
 #[derive(Debug, Default)]
@@ -33,11 +34,17 @@ struct UnderWay {
     left_bytes: usize,
 }
 
-impl Tables {
+impl Delivering {
     /// Output for a reader here.
-    pub(in crate::local) fn give_output(&mut self, cx: &mut Cx<'_>, output: &Forward) {
+    pub(in crate::local) fn give(
+        &mut self,
+        cx: &mut Cx<'_>,
+        jobs: &Jobs,
+        table: &Arc<NodeTable>,
+        output: &Forward,
+    ) {
         let Forward { to, piece, proc, pid, names_place, channel, data, lost } = output;
-        self.delivering.0.entry(to.clone()).or_default().pieces += 1;
+        self.0.entry(to.clone()).or_default().pieces += 1;
         let mut info = Vec::new();
         if *lost > 0 {
             info.push(Info::new(DROPPED, *lost));
@@ -46,9 +53,9 @@ impl Tables {
             info.push(Info::new(keys::IOF_COMPLETE, true));
         }
         if *names_place {
-            let desc = self.jobs.get(&proc.nspace).map(|job| job.desc.clone());
+            let desc = jobs.get(&proc.nspace).map(|job| job.desc.clone());
             let node = desc.and_then(|desc| desc.node_of(proc.rank));
-            info.extend(node.map(|node| Info::new(keys::HOSTNAME, &*self.table.name(node))));
+            info.extend(node.map(|node| Info::new(keys::HOSTNAME, &*table.name(node))));
             info.extend(pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
         }
         let purpose = Call::Output { to: to.clone(), piece: *piece, bytes: data.len() };
@@ -61,7 +68,7 @@ impl Tables {
     }
 
     /// Our server has passed a piece on. Reported to the root in steps, or when nothing is left.
-    pub(in crate::local) fn output_left(
+    pub(in crate::local) fn left(
         &mut self,
         cx: &mut Cx<'_>,
         to: TapName,
@@ -69,7 +76,7 @@ impl Tables {
         bytes: usize,
         result: &ServerReturn,
     ) {
-        let Some(open) = self.delivering.0.get_mut(&to) else { return };
+        let Some(open) = self.0.get_mut(&to) else { return };
         open.pieces -= 1;
         let gone = *result == ServerReturn::Done(Status::ERR_NOT_FOUND);
         if !gone {
@@ -84,7 +91,7 @@ impl Tables {
         let pieces = std::mem::take(&mut open.left);
         open.left_bytes = 0;
         if last {
-            self.delivering.0.remove(&to);
+            self.0.remove(&to);
         }
         cx.post(Up::OutputLeft { to, pieces, gone });
     }

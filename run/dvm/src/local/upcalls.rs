@@ -1,8 +1,8 @@
 //! The host's side of our PMIx server: the upcalls that are handled here. The root answers all others.
 
 use phalanx_core::host::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, FenceRequest,
-    GroupRequest, LOST_MEMBERS, OverdueCall,
+    AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, FenceRequest, GroupRequest,
+    LOST_MEMBERS, OverdueCall,
 };
 use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::{Status, keys};
@@ -10,7 +10,9 @@ use phalanx_wire::cmd::HostRequest;
 use phalanx_wire::{Info, InfoList, ProcId};
 
 use crate::local::Tables;
-use crate::local::procs::Pmix;
+use crate::local::client;
+use crate::local::control;
+use crate::local::proc::Pmix;
 use crate::local::turn::Cx;
 use crate::msg::{GroupPart, Kind, Part, Up, procs as procs_in};
 
@@ -19,41 +21,46 @@ impl Tables {
         let done = |cx: &mut Cx<'_>, call| cx.reply(call, HostReply::Done(Status::SUCCESS));
         match op {
             HostOp::ClientConnected(proc) => {
-                self.on_client(cx, &proc, Pmix::Connected);
+                self.client_is(cx, &proc, Pmix::Connected);
                 done(cx, call);
             }
             HostOp::ClientFinalized(ClientFinalized { proc, others: true }) => {
-                self.on_client(cx, &proc, Pmix::Leaving);
+                self.client_is(cx, &proc, Pmix::Leaving);
                 done(cx, call);
             }
             HostOp::ClientFinalized(ClientFinalized { proc, others: false }) => {
-                self.on_client(cx, &proc, Pmix::Finalized);
+                self.client_is(cx, &proc, Pmix::Finalized);
                 self.tell_of_tool(cx, &proc);
                 done(cx, call);
             }
-            HostOp::ClientLost(ClientLost { proc, cut_off }) => {
-                if let Some(why) = cut_off {
-                    self.tell_cut_off(cx, &proc, &why);
+            HostOp::ClientLost(ClientLost { proc, cut_off }) => match self.jobs.get_mut(&proc.nspace) {
+                Some(job) => {
+                    client::lost(cx, job, proc.rank, (call, cut_off));
+                    self.progress(cx, &proc.nspace);
                 }
-                self.on_client(cx, &proc, Pmix::Lost);
-                self.tell_of_tool(cx, &proc);
-                self.acknowledge_loss(cx, call, proc);
-            }
+                None => {
+                    self.tell_of_tool(cx, &proc);
+                    done(cx, call);
+                }
+            },
             HostOp::Abort(AbortRequest { from, status, message, procs }) => {
                 cx.post(Up::Abort { from, status, message, procs });
                 done(cx, call);
             }
-            HostOp::Fence(FenceRequest { procs, data, info }) => self.on_fence(cx, call, &procs, &info, data),
+            HostOp::Fence(FenceRequest { procs, data, info }) => {
+                self.rounds.fence(cx, &self.jobs, call, &procs, &info, data);
+            }
             HostOp::Connect(ConnectRequest { procs, info }) => {
-                self.join_collective(cx, call, Kind::Connect, &procs, &info, None, Part::Nothing);
+                self.rounds.join(cx, &self.jobs, call, Kind::Connect, &procs, &info, None, Part::Nothing);
             }
             HostOp::Disconnect(ConnectRequest { procs, info }) => {
-                self.join_collective(cx, call, Kind::Disconnect, &procs, &info, None, Part::Nothing);
+                self.rounds.join(cx, &self.jobs, call, Kind::Disconnect, &procs, &info, None, Part::Nothing);
             }
             HostOp::GroupConstruct(GroupRequest { from: None, id: name, procs, info }) => {
                 let name = Some(name.into());
-                self.join_collective(
+                self.rounds.join(
                     cx,
+                    &self.jobs,
                     call,
                     Kind::GroupConstruct,
                     &procs,
@@ -75,17 +82,23 @@ impl Tables {
                     silent: Vec::new(),
                     info: watched.into_iter().collect(),
                 });
-                self.join_collective(cx, call, Kind::GroupDestruct, &procs, &info, name, part);
+                self.rounds.join(cx, &self.jobs, call, Kind::GroupDestruct, &procs, &info, name, part);
             }
-            HostOp::Overdue(OverdueCall { call: overdue }) => self.on_overdue(cx, call, overdue),
-            HostOp::DirectModex(DirectModexRequest { proc, info }) => {
-                self.on_direct_modex(cx, call, proc, &info)
+            HostOp::Overdue(OverdueCall { call: overdue }) => self.rounds.on_overdue(cx, call, overdue),
+            HostOp::DirectModex(request) => {
+                let Tables { jobs, table, lost, modexes, .. } = self;
+                modexes.on_request(cx, (jobs, table, lost), call, request);
             }
             HostOp::Asked(Asked { from, request: HostRequest::JobControl(request) }) => {
-                self.on_job_control(cx, call, Asked { from, request });
+                let tables = (&mut self.jobs, &mut self.requests);
+                control::on_request(cx, tables, call, Asked { from, request });
             }
             op => self.requests.hand_up(cx, call, op),
         }
+    }
+
+    fn client_is(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pmix: Pmix) {
+        self.in_job(cx, &proc.nspace, |cx, job| client::is_now(cx, job, proc.rank, pmix));
     }
 
     /// Our server has dropped a process. If it belongs to none of our jobs, it was a tool.

@@ -1,0 +1,85 @@
+//! Processes as clients of our server: when they connect, finalize, or lose their connection.
+
+use std::time::Duration;
+
+use phalanx_core::{HostCall, HostReply};
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::Text;
+
+use crate::effect::Effect;
+use crate::local::end;
+use crate::local::job::LocalJob;
+use crate::local::proc::{Phase, Pmix};
+use crate::local::timer::Timer;
+use crate::local::turn::Cx;
+use crate::msg::{Reached, Up};
+
+/// A client has connected, finalized, or lost its connection.
+pub(super) fn is_now(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, pmix: Pmix) {
+    let Some(proc) = job.procs.get_mut(&rank) else { return };
+    if pmix == Pmix::Lost && proc.pmix == Pmix::Finalized {
+        return;
+    }
+    // This concerns its predecessor.
+    if proc.phase == Phase::Preparing && pmix != Pmix::Connected {
+        return;
+    }
+    if pmix == Pmix::Finalized {
+        job.finalized_after = cx.now.since(job.since);
+    }
+    let first = proc.pmix == Pmix::Never;
+    proc.pmix = pmix;
+    proc.given_up &= proc.settled || pmix != Pmix::Connected;
+    if first && pmix == Pmix::Connected {
+        let count = u32::from(!job.lives.contains_key(&rank.0));
+        job.connected.merge(Reached { count, after: cx.now.since(job.since) });
+        let scratch = job.desc.directory(&cx.config.scratch);
+        cx.effect(Effect::MakeScratch { path: Text::from(format!("{scratch}/{}", rank.0)) });
+        cx.timers.set_once(cx.now.after(COLLECT), Timer::Connected(job.desc.nspace.clone()));
+    }
+    if matches!(pmix, Pmix::Finalized | Pmix::Lost) {
+        end::settle(cx, job, rank);
+    }
+}
+
+/// Our server has lost a client. A dying process closes its connection before it can be reaped: it is given up once it is
+/// reaped, or after a while if it goes on living.
+pub(super) fn lost(
+    cx: &mut Cx<'_>,
+    job: &mut LocalJob,
+    rank: Rank,
+    (call, cut_off): (HostCall, Option<String>),
+) {
+    if let Some(why) = cut_off {
+        tell_cut_off(cx, job, rank, &why);
+    }
+    is_now(cx, job, rank, Pmix::Lost);
+    match job.procs.get_mut(&rank).filter(|proc| !proc.settled) {
+        Some(proc) => {
+            proc.losses.push(call);
+            cx.timers.set(cx.now.after(cx.config.limits.settle_grace), Timer::Over(job.id(rank)));
+        }
+        None => cx.reply(call, HostReply::Done(Status::SUCCESS)),
+    }
+}
+
+/// Our server has closed the connection of a rank. Later reports do not show the reason. Only the first of a job here is
+/// reported.
+fn tell_cut_off(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, why: &str) {
+    if std::mem::replace(&mut job.told_cut_off, true) {
+        return;
+    }
+    let text = format!(
+        "the connection of rank {rank} (on {}) to its PMIx server was closed: {why}",
+        cx.config.hostname
+    );
+    cx.post(Up::Note { about: Some(job.id(rank)), text });
+}
+
+/// Reports how many processes have called init.
+pub(super) fn tell_connected(cx: &mut Cx<'_>, job: &LocalJob) {
+    cx.post(Up::Connected { nspace: job.desc.nspace.clone(), reached: job.connected });
+}
+
+/// Delays progress reports, so that they are few.
+const COLLECT: Duration = Duration::from_millis(250);

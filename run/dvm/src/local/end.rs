@@ -1,0 +1,152 @@
+//! The ends of processes, and of a job's processes here.
+//!
+//! A process has ended when it was reaped, its server has noticed, its streams are closed and their contents have been taken.
+//! When all of a job's processes here have ended, this daemon contributes to the job's end. Whether the end of one process ends
+//! the job is the root's decision (`root/end.rs`).
+
+use std::time::Duration;
+
+use phalanx_spec::Rank;
+
+use crate::effect::Effect;
+use crate::local::inspect;
+use crate::local::job::LocalJob;
+use crate::local::proc::{Phase, Pmix, Proc};
+use crate::local::restart;
+use crate::local::stdin;
+use crate::local::timer::Timer;
+use crate::local::turn::Cx;
+use crate::msg::{EndGroup, Ends, ExitStatus, FailurePolicy, OpId, Part, ProcEnd, Reached, ToldEnds, Up};
+use crate::ranges::Ranges;
+use crate::signals::SIGCONT;
+
+pub(super) fn exited(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, status: ExitStatus) {
+    let id = job.id(rank);
+    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.is_alive()) else { return };
+    proc.phase = Phase::Gone;
+    proc.status = Some(status);
+    proc.after = cx.now.since(job.since);
+    // A request to resume could no longer name the rank, so the processes it has left would stay stopped.
+    if proc.forget_pauses() {
+        cx.effect(Effect::SignalTree { proc: id.clone(), signal: SIGCONT });
+    }
+    let pmix = proc.pmix;
+    if !status.is_success() && pmix == Pmix::Never {
+        inspect::look(cx, job);
+    }
+    // Its last message may still be unread by its server; only then is it known whether it finalized.
+    if pmix == Pmix::Connected {
+        cx.timers.set(cx.now.after(cx.config.limits.settle_grace), Timer::Settle(job.desc.nspace.clone()));
+    } else {
+        settle(cx, job, rank);
+    }
+    // Input that it has not read is lost.
+    if stdin::reads_stdin(&job.desc, rank) {
+        stdin::refused(cx, &id);
+    }
+}
+
+/// The last messages of processes that have exited should have been read by now.
+pub(super) fn settle_all(cx: &mut Cx<'_>, job: &mut LocalJob) {
+    let overdue = |after: Duration| cx.now.since(job.since) >= after + cx.config.limits.settle_grace;
+    let gone = job.procs.iter().filter(|(_, proc)| proc.phase == Phase::Gone && overdue(proc.after));
+    let gone: Vec<Rank> = gone.map(|(rank, _)| *rank).collect();
+    gone.into_iter().for_each(|rank| settle(cx, job, rank));
+}
+
+/// All that determines how a process ended is known.
+pub(super) fn settle(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
+    let (id, is_recoverable) = (job.id(rank), job.is_recoverable());
+    let Some(proc) = job.procs.get_mut(&rank) else { return };
+    if proc.phase != Phase::Gone || proc.settled {
+        return;
+    }
+    proc.settled = true;
+    let end = ProcEnd {
+        proc: id.clone(),
+        node: cx.config.hostname.to_string(),
+        pid: proc.pid,
+        status: proc.status,
+        after: proc.after,
+        killed_by_us: proc.killed.is_some(),
+        lost_connection: proc.lost_connection(),
+    };
+    let telling = match (job.desc.on_failure, job.desc.told_ends) {
+        // Only the first failure is reported; the others are in the job's end.
+        (FailurePolicy::KillJob, ToldEnds::Deciding) => !job.told_failed,
+        _ => true,
+    };
+    let ends_job = job.desc.on_failure.ends_job(&end);
+    let is_kept = proc.place_kept || (end.is_failure() && is_recoverable);
+    proc.place_kept = is_kept;
+    if end.is_failure() && telling {
+        job.told_failed = true;
+        cx.post(Up::Failed(end));
+    } else if !end.is_failure() && !is_kept && job.desc.told_ends == ToldEnds::All {
+        cx.post(Up::Left(end));
+    }
+    if ends_job {
+        // The others are about to be ended. To notify those that wait for this one first helps nothing.
+        cx.timers.set(cx.now.after(OVER_GRACE), Timer::Over(id));
+    } else {
+        cx.ended.push_back(id);
+    }
+    job.clean_up_after(cx, rank);
+    if !is_kept {
+        restart::give_place_up(cx, job, rank);
+    }
+}
+
+/// The root asks for a report when these processes can take part in nothing any more.
+pub(super) fn watch(job: &mut LocalJob, ranks: &Ranges) {
+    let here = ranks.iter().filter(|rank| job.procs.contains_key(&Rank(*rank)));
+    job.watched.add(&here.collect());
+}
+
+/// Reports those that the root has asked for.
+pub(super) fn tell_over(cx: &mut Cx<'_>, job: &mut LocalJob) {
+    let is_over = |rank: &u32| job.procs.get(&Rank(*rank)).is_none_or(Proc::is_over);
+    let over: Ranges = job.watched.iter().filter(is_over).collect();
+    if !over.is_empty() {
+        over.iter().for_each(|rank| job.watched.remove(rank));
+        cx.post(Up::Over { nspace: job.desc.nspace.clone(), ranks: over });
+    }
+}
+
+/// Contributes to the job's end when nothing of it is left here.
+pub(super) fn try_ended(cx: &mut Cx<'_>, job: &mut LocalJob) {
+    let over = |proc: &Proc| {
+        proc.phase == Phase::Gone && proc.settled && proc.open == [false; 3] && !proc.place_kept
+    };
+    if job.told_ended || job.procs.is_empty() || job.chunks > 0 || !job.procs.values().all(over) {
+        return;
+    }
+    job.told_ended = true;
+    // With many processes, times are coarse, so that equal ends can be merged.
+    let grain = if job.desc.size <= EXACT { 1 } else { 1000 };
+    let mut ends = Vec::new();
+    for (rank, proc) in &job.procs {
+        let group = EndGroup {
+            ranks: Ranges::single(rank.0),
+            status: proc.status,
+            killed_by_us: proc.killed.is_some(),
+            lost_connection: proc.lost_connection(),
+            connected: proc.pmix != Pmix::Never,
+            after: Duration::from_millis((proc.after.as_millis() as u64).div_ceil(grain) * grain),
+        };
+        EndGroup::merge(&mut ends, vec![group]);
+    }
+    let is_finalized = |proc: &&Proc| proc.pmix == Pmix::Finalized;
+    let count = job.procs.values().filter(is_finalized).count() as u32;
+    let finalized = Reached { count, after: job.finalized_after };
+    let mut exited = Reached::default();
+    let ran = job.procs.values().filter(|proc| proc.status.is_some());
+    ran.for_each(|proc| exited.merge(Reached { count: 1, after: proc.after }));
+    let ends = Ends { groups: ends, connected: job.connected, finalized, exited };
+    cx.join(OpId::Ended(job.desc.nspace.clone()), Part::Ends(Box::new(ends)));
+}
+
+/// The job of a failed process is ended well within this time.
+const OVER_GRACE: Duration = Duration::from_millis(500);
+/// In jobs up to this size, end times are exact to the millisecond.
+const EXACT: u32 = 1024;
