@@ -274,7 +274,8 @@ fn terminated_ranks_are_killed_after_the_given_grace() {
 const BEGINS: &str = "echo \"$PHALANX_RESTARTS:$PHALANX_RESTART_FROM\" >>began.$PMIX_RANK; exec sleep 1000";
 
 /// The script of [`going_on_does_not_end_the_pauses_of_others`]: each rank tells its pid, and waits for a file.
-const RANKS: &str = "echo $$ > $0.$PMIX_RANK; until [ -e stop ]; do sleep 0.01; done";
+const RANKS: &str =
+    r#"echo $$ > $0.$PMIX_RANK; exec perl -e 'select undef, undef, undef, 0.01 until -e "stop"'"#;
 
 /// A px of ours gets this signal.
 fn signal(process: &Child, signal: &str) {
