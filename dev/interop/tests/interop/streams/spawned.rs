@@ -172,7 +172,7 @@ fn files_that_a_spawn_names_hold_what_the_ranks_wrote() {
         for (words, path) in cases {
             let outcome = tool(&launcher, library(), &[words, &spawn].concat()).run().expect_code(0);
             let nspace = outcome.stderr.lines().find_map(|line| line.strip_prefix("spawned "));
-            let nspace = nspace.expect("the job's name");
+            let nspace = nspace.unwrap_or_else(|| panic!("no job's name in {outcome}"));
             for rank in ["0", "1"] {
                 for (stream, text) in [("stdout", format!("out {rank}\n")), ("stderr", format!("err {rank}"))]
                 {

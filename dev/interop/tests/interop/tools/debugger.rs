@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use phalanx_interop::{
-    Job, Running, eventually, launcher, libpmix, new_directory, pmix, pmix_tool, px_binary, wheel,
-    write_program,
+    Job, Running, eventually, launcher, libpmix, new_directory, new_plain_directory, pmix, pmix_tool,
+    px_binary, wheel, write_program,
 };
 use tempfile::TempDir;
 
@@ -102,7 +102,7 @@ fn only_ranks_that_are_named_stop_on_any_library() {
     let debugger = Debugger::at(&launcher);
     for libraries in libraries() {
         for (stop, going_on, held) in [("1", vec![0, 2], "1"), ("2,0", vec![1], "0,2")] {
-            let program = Program::in_directory(new_directory());
+            let program = Program::in_directory(new_plain_directory());
             let (readies, overs) = (debugger.said("ready"), debugger.said("over"));
             debugger.spawn(stop, &program, &libraries);
             eventually("all are there", || debugger.said("ready") == readies + 1);
@@ -113,7 +113,7 @@ fn only_ranks_that_are_named_stop_on_any_library() {
             eventually("the job is over", || debugger.said("over") == overs + 1);
             assert_eq!(program.passed(), [0, 1, 2]);
         }
-        let (program, overs) = (Program::in_directory(new_directory()), debugger.said("over"));
+        let (program, overs) = (Program::in_directory(new_plain_directory()), debugger.said("over"));
         debugger.spawn("false", &program, &libraries);
         eventually("nobody stops", || debugger.said("over") == overs + 1);
         assert_eq!(program.passed(), [0, 1, 2]);
@@ -127,7 +127,7 @@ fn ranks_that_end_before_their_stop_are_not_waited_for() {
     let launcher = launcher(1);
     let debugger = Debugger::at(&launcher);
     for libraries in libraries() {
-        let program = Program::in_directory(new_directory()).without(2);
+        let program = Program::in_directory(new_plain_directory()).without(2);
         let (readies, overs) = (debugger.said("ready"), debugger.said("over"));
         debugger.spawn("true", &program, &libraries);
         eventually("all who live are there", || debugger.said("ready") == readies + 1);
@@ -152,7 +152,7 @@ fn releases_are_not_for_jobs_that_come_later() {
             let gone = Debugger::at(&launcher);
             gone.does(&format!("everywhere {range}"), "released SUCCESS");
             gone.end();
-            let program = Program::in_directory(new_directory());
+            let program = Program::in_directory(new_plain_directory());
             let (readies, overs) = (debugger.said("ready"), debugger.said("over"));
             debugger.spawn("true", &program, &libraries);
             eventually("all are there", || debugger.said("ready") == readies + 1);
@@ -173,7 +173,7 @@ fn ranks_that_come_to_their_stop_again_are_told_of_and_named() {
     let launcher = launcher(1);
     let debugger = Debugger::at(&launcher);
     for libraries in libraries() {
-        let (place, version) = (new_directory(), pmix("version"));
+        let (place, version) = (new_plain_directory(), pmix("version"));
         let script = format!("#!/bin/sh\n'{0}' && exec '{0}'\n", version.display());
         let program = Program(place);
         write_program(&program.path(), &script);
