@@ -1,7 +1,7 @@
 //! Get: values of processes and jobs. Known values are returned on the caller's thread.
 
 use phalanx_core::{ClientCall, ClientReturn, Lookup, LookupRequest};
-use phalanx_spec::Status;
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Info, ProcId, Value};
 
 use super::{Client, key, unexpected};
@@ -15,6 +15,7 @@ impl Client {
     /// wait, `pmix.timeout` limits the wait, in seconds.
     pub fn get(&self, proc: &ProcId, name: &str, info: &[Info]) -> Result<Value, Error> {
         self.check_pid()?;
+        self.hear_of_restarts(proc.rank);
         if info.is_empty()
             && let Some(value) = self.store.value(proc.nspace.as_str(), proc.rank, name)
         {
@@ -64,6 +65,13 @@ impl Client {
     /// A value of this job as a whole, its session, or this process's node and app: `get` with rank WILDCARD.
     pub fn get_job(&self, name: &str) -> Result<Value, Error> {
         self.get(&self.job(), name, &[])
+    }
+
+    /// The server may have reported that values of another process are obsolete.
+    pub(super) fn hear_of_restarts(&self, rank: Rank) {
+        if rank != Rank::WILDCARD && rank != self.me.rank {
+            self.engine.hear();
+        }
     }
 
     fn look_up(&self, request: LookupRequest, info: &[Info]) -> Result<Value, Error> {

@@ -27,12 +27,15 @@ impl Client {
     /// Looks up a value that is known here, see [`get`](Client::get): never blocks, never asks the server.
     pub fn known(&self, request: &LookupRequest) -> Result<Lookup, Error> {
         self.check_pid()?;
+        self.hear_of_restarts(request.proc.rank);
         Ok(self.store.lookup(request))
     }
 
     /// The result of [`known`](Client::known) without directives, by borrowed names: allocates only the value.
     pub fn value_at_hand(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
-        self.check_pid().ok().and_then(|()| self.store.value(nspace, rank, key))
+        self.check_pid().ok()?;
+        self.hear_of_restarts(rank);
+        self.store.value(nspace, rank, key)
     }
 
     /// Takes the values put since the last commit, for a commit by [`submit`](Client::submit).

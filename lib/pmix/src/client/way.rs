@@ -73,6 +73,10 @@ impl Way {
         on_either!(self, engine => engine.explain())
     }
 
+    pub(super) fn hear(&self) {
+        on_either!(self, engine => engine.hear());
+    }
+
     pub(super) fn progress(&self) {
         on_either!(self, engine => engine.progress());
     }

@@ -19,7 +19,7 @@ mod thread;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use phalanx_core::{
 };
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, ProcId};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;
 use ours::OurThread;
@@ -265,6 +266,8 @@ pub(crate) struct Engine<M: Role> {
     trouble: Arc<Mutex<Option<io::Error>>>,
     trust: Arc<Mutex<Trust>>,
     numbers: AtomicU64,
+    /// When [`hear`](Engine::hear) last had a look, in nanoseconds of the coarse clock.
+    heard: AtomicI64,
 }
 
 enum Driver<M: Role> {
@@ -305,7 +308,15 @@ impl<M: Role> Engine<M> {
         let trust = Arc::new(Mutex::new(setup.trust.clone()));
         let made = Progress::new(setup, queue.clone(), trouble.clone(), ours, trust.clone())?;
         *lock(&progress) = Some(Box::new(made));
-        Ok(Engine { queue, progress, driver, trouble, trust, numbers: AtomicU64::new(0) })
+        Ok(Engine {
+            queue,
+            progress,
+            driver,
+            trouble,
+            trust,
+            numbers: AtomicU64::new(0),
+            heard: AtomicI64::new(0),
+        })
     }
 
     /// Makes a call and waits for its result.
@@ -394,6 +405,24 @@ impl<M: Role> Engine<M> {
             }
         }
         self.order(Order::Call { call, reply })
+    }
+
+    /// Handles input that has arrived, if no thread waits for it. Has a look at most once in a tick of the coarse clock, which is
+    /// some milliseconds long, so that it costs a caller next to nothing.
+    pub(crate) fn hear(&self) {
+        let now = clock_gettime(ClockId::MonotonicCoarse);
+        let now = now.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec);
+        if self.heard.swap(now, Ordering::Relaxed) == now
+            || self.thread().is_none()
+            || self.is_progress_thread()
+        {
+            return;
+        }
+        if let Ok(mut held) = self.progress.try_lock()
+            && let Some(progress) = held.as_mut()
+        {
+            progress.hear();
+        }
     }
 
     /// A unique number.

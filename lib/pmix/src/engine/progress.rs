@@ -261,6 +261,16 @@ impl<M: Role> Progress<M> {
         self.leave();
     }
 
+    /// Handles input that has arrived, if no thread waits for it.
+    pub(super) fn hear(&mut self) {
+        if self.watch.is_some() || self.receiver.is_some() || self.next == Next::Stop {
+            return;
+        }
+        let ready = self.links.ready();
+        self.work_at(RunsOn::Visit, |progress| progress.receive(ready));
+        self.leave();
+    }
+
     /// Relieves the receiving thread, which notices this when it next checks.
     pub(super) fn dismiss_receiver(&mut self) {
         if self.receiver.take().is_some() {

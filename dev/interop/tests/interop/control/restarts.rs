@@ -5,7 +5,9 @@
 
 use std::fs;
 
-use phalanx_interop::{Job, Library, Running, libpmix, new_directory, pmix, pmix_tool, px, px_binary};
+use phalanx_interop::{
+    Job, Library, Running, libpmix, new_directory, pmix, pmix_on_ours, pmix_tool, px, px_binary,
+};
 
 fn ctl(running: &Running, words: &[&str]) -> String {
     let px = Job::new(px_binary()).arg("ctl").args(words).arg("--pid").arg(running.pid().to_string());
@@ -47,6 +49,20 @@ fn programs_of_others_read_anew_after_a_restart() {
         for (when, life) in [("before", 0), ("refreshed", 1), ("then", 1)] {
             outcome.assert_line(&format!("{when}: {life}"));
         }
+    }
+}
+
+/// Also where no handler of the program has the library listen to its server.
+#[test]
+fn our_library_drops_what_a_restarted_rank_had_put() {
+    let place = new_directory();
+    let running = px(["-n", "2"]).arg(pmix_on_ours("renewed")).dir(place.path()).start();
+    let job = running.job_name();
+    running.until_said("has read");
+    ctl(&running, &["restart", &format!("{job}:1")]);
+    let outcome = running.wait().expect_code(0);
+    for (when, life) in [("before", 0), ("usually", 1), ("refreshed", 1), ("then", 1)] {
+        outcome.assert_line(&format!("{when}: {life}"));
     }
 }
 
