@@ -1,5 +1,5 @@
 //! Notices the end of the process that started us: it holds the other end of the pipe in `PMIX_KEEPALIVE_PIPE` open for as long as it lives, and a
-//! connection back to it (`origin.rs`) is lost at its end. Either counts: OpenPMIx's library leaks its end of the pipe to us, which keeps it open.
+//! connection back to it (`origin.rs`) is lost at its end. Either counts.
 
 use std::io::ErrorKind;
 

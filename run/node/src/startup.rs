@@ -6,6 +6,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::{Context, Result};
@@ -23,6 +24,7 @@ impl Inherited {
     /// Puts the process in order. Must be called first in `main`, before a thread exists or a file is opened.
     pub fn take() -> Result<Inherited> {
         open_standard_descriptors().context("cannot open /dev/null in place of a closed standard stream")?;
+        close_leaked_ends();
         keep_descriptors_from_children();
         unblock_all_signals();
         survive_file_limits();
@@ -143,6 +145,29 @@ fn open_standard_descriptors() -> io::Result<()> {
 fn is_open(fd: RawFd) -> bool {
     // SAFETY: F_GETFD takes no pointer and answers EBADF for a number that is not open.
     unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
+}
+
+/// Closes write ends of the pipe in `PMIX_KEEPALIVE_PIPE`. OpenPMIx's library leaks its own to what it starts, and then the end of its process would not
+/// close the pipe.
+fn close_leaked_ends() {
+    let number = std::env::var("PMIX_KEEPALIVE_PIPE").ok().and_then(|word| word.parse::<RawFd>().ok());
+    let file = |fd: RawFd| {
+        let metadata = std::fs::metadata(format!("/proc/self/fd/{fd}")).ok()?;
+        metadata.file_type().is_fifo().then(|| (metadata.dev(), metadata.ino()))
+    };
+    let (Some(pipe), Ok(entries)) = (number.and_then(file), std::fs::read_dir("/proc/self/fd")) else {
+        return;
+    };
+    let all: Vec<RawFd> = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
+    for fd in all.into_iter().filter(|fd| *fd > 2 && file(*fd) == Some(pipe)) {
+        // SAFETY: F_GETFL takes no pointer. The descriptor is inherited: nothing in this process has opened a file yet, so no
+        // owner of it exists.
+        unsafe {
+            if libc::fcntl(fd, libc::F_GETFL) & libc::O_ACCMODE == libc::O_WRONLY {
+                libc::close(fd);
+            }
+        }
+    }
 }
 
 /// Marks everything above the standard streams close-on-exec.

@@ -515,6 +515,13 @@ fn background_dvm_outlives_its_terminal() {
     let script = "exec 3<&0; PMIX_KEEPALIVE_PIPE=3 exec \"$0\" run --stdin none -n 1 sleep 1000";
     let kept = Job::new("sh").args(["-c", script]).arg(px_binary()).run();
     let _ = kept.expect_code(143).expect_nothing_left();
+    // Also where the launcher has inherited the other end, as from OpenPMIx's library.
+    let script = "mkfifo pipe; exec 9<>pipe 3<pipe 4>pipe 9<&-
+        PMIX_KEEPALIVE_PIPE=3 \"$0\" run --stdin none -n 1 sh -c 'echo >begun; exec sleep 1000' & px=$!
+        until [ -e begun ]; do sleep 0.01; done
+        exec 3<&- 4>&-; wait $px";
+    let kept = Job::new("sh").args(["-c", script]).arg(px_binary()).dir(place.path()).run();
+    let _ = kept.expect_code(143).expect_nothing_left();
 }
 
 /// `px WORDS` with no room left in the directory for temporary files.
