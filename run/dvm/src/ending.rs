@@ -83,7 +83,7 @@ impl JobEnd {
             JobVerdict::Cancelled { signal } => {
                 return vec![format!("the job was ended by {}", words::signal(*signal))];
             }
-            JobVerdict::Killed { by, signal } => return self.killed(by, *signal),
+            JobVerdict::Killed { by, signal, first } => return self.killed(by, *signal, first.is_some()),
             JobVerdict::DvmStopped { by } => {
                 let who = by
                     .as_ref()
@@ -173,7 +173,7 @@ impl JobEnd {
     }
 
     /// Processes were ended by job control: by an order, or by a signal that they did not survive.
-    fn killed(&self, by: &ProcId, signal: i32) -> Vec<String> {
+    fn killed(&self, by: &ProcId, signal: i32, is_signal: bool) -> Vec<String> {
         if !self.enders.is_empty() {
             let line = |ender: &Ender| {
                 let ranks = ender.ranks.iter().collect::<Vec<_>>();
@@ -188,16 +188,18 @@ impl JobEnd {
             !p.killed_by_us && matches!(p.status, Some(ExitStatus::Signal { number, .. }) if number == signal)
         };
         let ranks = |procs: Vec<&ProcEnd>| procs.iter().map(|p| p.proc.rank.0).collect::<Vec<u32>>();
-        let mut killed = ranks(self.procs.iter().filter(signalled).collect());
-        let mut consequences = ranks(self.procs.iter().filter(ended).collect());
-        if killed.is_empty() {
-            std::mem::swap(&mut killed, &mut consequences);
-        }
+        let ended = ranks(self.procs.iter().filter(ended).collect());
+        // An order ends nothing that had ended before, by whatever signal.
+        let (killed, consequences) = match is_signal {
+            true => (ranks(self.procs.iter().filter(signalled).collect()), ended),
+            false => (ended, Vec::new()),
+        };
         let were = |ranks: &[u32]| {
             let verb = if ranks.len() == 1 { "was" } else { "were" };
             format!("{} {verb}", words::ranks(ranks))
         };
-        let who = if killed.len() == self.procs.len() { "the job was".to_owned() } else { were(&killed) };
+        let is_whole = killed.is_empty() || killed.len() == self.procs.len();
+        let who = if is_whole { "the job was".to_owned() } else { were(&killed) };
         let signal = words::signal(signal);
         let by = named(by, self.tool.as_ref());
         let mut lines = vec![format!("{who} ended by {by}, by job control ({signal})")];

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use phalanx_spec::{IofChannel, Status};
+use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
 use crate::encoding::encoded;
@@ -95,6 +95,8 @@ pub enum JobVerdict {
     Killed {
         by: ProcId,
         signal: i32,
+        /// If it was no order to end, but a signal: the rank that it has ended first, and whose end has ended the others.
+        first: Option<Rank>,
     },
     /// The DVM was stopped, by this tool or process if it was one.
     DvmStopped {
@@ -371,7 +373,7 @@ encoded!(enum JobVerdict {
     3 NotStarted { error },
     4 TimedOut { limit },
     5 Cancelled { signal },
-    6 Killed { by, signal },
+    6 Killed { by, signal, first },
     7 DvmStopped { by },
     8 ParentEnded { parent },
     9 WithoutPmix { by, library },
@@ -394,7 +396,7 @@ mod tests {
     fn end() -> JobEnd {
         let nspace = Nspace::new("dvm@1").unwrap();
         let proc = ProcEnd {
-            proc: ProcId::new(&nspace, phalanx_spec::Rank(1)),
+            proc: ProcId::new(&nspace, Rank(1)),
             node: "n1".to_owned(),
             pid: Some(4711),
             status: Some(ExitStatus::Signal { number: 11, core_dumped: true }),
@@ -432,6 +434,32 @@ mod tests {
     #[test]
     fn reports_survive_being_sent() {
         assert_eq!(JobEnd::from_bytes(&end().to_bytes()), Ok(end()));
+    }
+
+    #[test]
+    fn an_order_has_not_ended_what_had_ended_before() {
+        let died = ExitStatus::Signal { number: 9, core_dumped: false };
+        let proc = |rank, killed_by_us| ProcEnd {
+            proc: ProcId::new(&end().nspace, Rank(rank)),
+            status: Some(died),
+            killed_by_us,
+            ..end().procs[0].clone()
+        };
+        let procs = vec![proc(0, false), proc(1, true), proc(2, true)];
+        let lines = |first| {
+            let verdict = JobVerdict::Killed { by: ProcId::all(&end().nspace), signal: 9, first };
+            let (enders, waited) = (Vec::new(), Vec::new());
+            JobEnd { verdict, procs: procs.clone(), tool: None, enders, waited, ..end() }.lines()
+        };
+        let by = ProcId::all(&end().nspace);
+        assert_eq!(lines(None), [format!("ranks 1-2 were ended by {by}, by job control (SIGKILL)")]);
+        assert_eq!(
+            lines(Some(Rank(0))),
+            [
+                format!("rank 0 was ended by {by}, by job control (SIGKILL)"),
+                "ranks 1-2 were ended by px as a consequence".to_owned()
+            ]
+        );
     }
 
     proptest! {

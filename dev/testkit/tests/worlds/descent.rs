@@ -111,7 +111,7 @@ fn a_job_whose_ranks_job_control_has_ended_has_not_succeeded() {
             });
             run(&mut world, 3, 1);
             let by = ProcId::new(&named(1), Rank(0));
-            assert_eq!(*verdict(&world, 1), JobVerdict::Killed { by, signal }, "{targets:?}");
+            assert_eq!(*verdict(&world, 1), JobVerdict::Killed { by, signal, first: None }, "{targets:?}");
             assert_eq!(world.user.ends[&named(1)].exit_code, 128 + signal);
         }
     }

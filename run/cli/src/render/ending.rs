@@ -23,7 +23,7 @@ pub(crate) fn json(end: &JobEnd) -> Value {
         JobVerdict::Cancelled { signal } => {
             ("cancelled", json!({ "signal": signal, "signal_name": words::signal(*signal) }))
         }
-        JobVerdict::Killed { by, signal } => (
+        JobVerdict::Killed { by, signal, .. } => (
             "killed",
             json!({ "by": by.to_string(), "signal": signal, "signal_name": words::signal(*signal) }),
         ),

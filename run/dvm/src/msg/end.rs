@@ -55,12 +55,6 @@ impl ProcEnd {
     pub(crate) fn is_without_sync(&self) -> bool {
         self.lost_connection && self.status.is_some_and(ExitStatus::is_success)
     }
-
-    /// Whether our order or this signal has ended it.
-    pub(crate) fn ended_by(&self, signal: i32) -> bool {
-        let by_signal = matches!(self.status, Some(ExitStatus::Signal { number, .. }) if number == signal);
-        self.killed_by_us || by_signal
-    }
 }
 
 /// An exit code with the standard's type, int.

@@ -431,7 +431,7 @@ impl Root {
             (true, by) => JobVerdict::DvmStopped { by },
             // A DVM for one job: the job is its user's, too.
             (false, None) => JobVerdict::Cancelled { signal: SIGTERM },
-            (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM },
+            (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM, first: None },
         };
         let jobs: Vec<Nspace> = self.dvm.jobs.keys().cloned().collect();
         jobs.iter().for_each(|nspace| by.iter().for_each(|by| record::tool(&mut self.dvm, nspace, by)));

@@ -30,7 +30,7 @@ pub(super) fn killed(
     dvm.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
     if is_whole {
         last_look::take(cx, dvm, operations, nspace);
-        reason(cx, dvm, nspace, JobVerdict::Killed { by: by.clone(), signal });
+        reason(cx, dvm, nspace, JobVerdict::Killed { by: by.clone(), signal, first: None });
     }
 }
 

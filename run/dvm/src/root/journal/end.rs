@@ -47,7 +47,7 @@ pub(in crate::root) fn failure_of(journal: &Journal, first: &ProcEnd) -> JobVerd
         return JobVerdict::Failed { first: first.clone() };
     };
     match journal.sender(number, first.proc.rank) {
-        Some(by) => JobVerdict::Killed { by: by.clone(), signal: number },
+        Some(by) => JobVerdict::Killed { by: by.clone(), signal: number, first: Some(first.proc.rank) },
         None => JobVerdict::Failed { first: first.clone() },
     }
 }
@@ -76,11 +76,13 @@ fn outcome(journal: &Journal, procs: &[ProcEnd]) -> JobVerdict {
     let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
     let killer = journal.killer().filter(|_| procs.iter().any(|end| end.killed_by_us));
     // The order to kill may have come after all processes had ended by themselves.
-    let has_come_late = |verdict: &&JobVerdict| matches!(verdict, JobVerdict::Killed { signal, .. } if !procs.iter().any(|end| end.ended_by(*signal)));
+    let has_come_late = |verdict: &&JobVerdict| {
+        matches!(verdict, JobVerdict::Killed { first: None, .. }) && !procs.iter().any(|end| end.killed_by_us)
+    };
     match (journal.verdict().filter(|verdict| !has_come_late(verdict)), first_failure, killer) {
         (Some(verdict), ..) => verdict.clone(),
         (None, Some(first), _) => failure_of(journal, first),
-        (None, None, Some((by, signal))) => JobVerdict::Killed { by: by.clone(), signal },
+        (None, None, Some((by, signal))) => JobVerdict::Killed { by: by.clone(), signal, first: None },
         (None, None, None) => JobVerdict::Success,
     }
 }
