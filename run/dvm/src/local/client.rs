@@ -9,7 +9,7 @@ use phalanx_wire::Text;
 use crate::effect::Effect;
 use crate::local::end;
 use crate::local::job::LocalJob;
-use crate::local::proc::{Phase, Pmix};
+use crate::local::proc::Pmix;
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{Reached, Up};
@@ -21,7 +21,7 @@ pub(super) fn is_now(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, pmix: Pmix
         return;
     }
     // This concerns its predecessor.
-    if proc.phase == Phase::Preparing && pmix != Pmix::Connected {
+    if proc.is_preparing() && pmix != Pmix::Connected {
         return;
     }
     if pmix == Pmix::Finalized {
@@ -29,7 +29,6 @@ pub(super) fn is_now(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, pmix: Pmix
     }
     let first = proc.pmix == Pmix::Never;
     proc.pmix = pmix;
-    proc.given_up &= proc.settled || pmix != Pmix::Connected;
     if first && pmix == Pmix::Connected {
         let count = u32::from(!job.lives.contains_key(&rank.0));
         job.connected.merge(Reached { count, after: cx.now.since(job.since) });
@@ -54,12 +53,13 @@ pub(super) fn lost(
         tell_cut_off(cx, job, rank, &why);
     }
     is_now(cx, job, rank, Pmix::Lost);
-    match job.procs.get_mut(&rank).filter(|proc| !proc.settled) {
-        Some(proc) => {
-            proc.losses.push(call);
-            cx.timers.set(cx.now.after(cx.config.limits.settle_grace), Timer::Over(job.id(rank)));
-        }
-        None => cx.reply(call, HostReply::Done(Status::SUCCESS)),
+    let unheld = match job.procs.get_mut(&rank) {
+        Some(proc) => proc.lose(call),
+        None => Some(call),
+    };
+    match unheld {
+        Some(call) => cx.reply(call, HostReply::Done(Status::SUCCESS)),
+        None => cx.timers.set(cx.now.after(cx.config.limits.settle_grace), Timer::Over(job.id(rank))),
     }
 }
 

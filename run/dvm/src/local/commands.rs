@@ -11,7 +11,6 @@ use phalanx_wire::{Nspace, ProcId, Text};
 use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
 use crate::local::job::Jobs;
-use crate::local::proc::Phase;
 use crate::local::timer::Timer;
 use crate::local::turn::{Cx, ToLocal};
 use crate::msg::{ExitStatus, Members, OpId, Part, Results, TaskId};
@@ -81,8 +80,8 @@ impl Commands {
             let (desc, count) = (&job.desc, job.procs.len());
             for (rank, proc) in job.procs.iter().filter(|(rank, _)| ranks.contains(rank.0)) {
                 let of = ProcId::new(nspace, *rank);
-                let pid = proc.pid.filter(|_| proc.phase == Phase::Running);
-                let (Some(pid), Some(app), Some(shell)) = (pid, desc.app(*rank), &desc.checkpoint_command)
+                let (Some(pid), Some(app), Some(shell)) =
+                    (proc.running(), desc.app(*rank), &desc.checkpoint_command)
                 else {
                     batch.results.set(&Ranges::single(rank.0), Status::ERR_NOT_FOUND);
                     continue;

@@ -14,7 +14,8 @@ use crate::local::calls::Call;
 use crate::local::end;
 use crate::local::job::{self, Jobs, LocalJob};
 use crate::local::launch;
-use crate::local::proc::{Killed, Phase, Proc};
+use crate::local::orders::{Action, Killed};
+use crate::local::proc::Proc;
 use crate::local::requests::Requests;
 use crate::local::restart;
 use crate::local::timer::Timer;
@@ -32,38 +33,32 @@ pub(super) fn act_on(
     cx: &mut Cx<'_>,
     job: &mut LocalJob,
     ranks: Option<&Ranges>,
-    action: Control,
+    control: Control,
     (grace, pauser): (Option<Duration>, &Pauser),
 ) {
     let nspace = job.desc.nspace.clone();
     let limits = &cx.config.limits;
     let (kill_grace, reap_grace) = (limits.kill_grace, limits.reap_grace);
     let grace = grace.or(job.desc.kill_after).unwrap_or(kill_grace);
-    let alone = ranks.is_some() && !job.is_ending;
     let kill_at = cx.now.after(grace);
+    let alone = ranks.is_some() && !job.is_ending;
+    let action = Action { control, pauser, kill_at, alone };
     let mut paused = [Vec::new(), Vec::new()];
     for (rank, proc) in chosen(&mut job.procs, ranks) {
-        let proc = proc.heir();
-        let before = proc.is_paused();
-        proc.act(cx, &ProcId::new(&nspace, rank), (action, pauser), alone);
-        if proc.is_paused() != before {
-            paused[usize::from(!before)].push(rank);
-        }
-        if matches!(action, Control::Terminate { .. }) && proc.phase != Phase::Gone {
-            proc.kill_at = Some(proc.kill_at.map_or(kill_at, |at| at.min(kill_at)));
-        }
+        let is_paused = proc.act(cx, &ProcId::new(&nspace, rank), &action);
+        is_paused.into_iter().for_each(|is_paused| paused[usize::from(is_paused)].push(rank));
     }
     for (is_paused, ranks) in [false, true].into_iter().zip(paused).filter(|(_, ranks)| !ranks.is_empty()) {
         let call = ServerCall::Paused { nspace: nspace.clone(), ranks, is_paused };
         cx.call(call, Call::Told("telling of a pause"));
     }
-    let waits = job.procs.values().any(|proc| proc.killed.is_some() && proc.phase != Phase::Gone);
-    match action {
+    let waits = job.procs.values().any(|proc| proc.killed().is_some() && !proc.is_gone());
+    match control {
         Control::Terminate { .. } if waits => cx.timers.set(kill_at, Timer::Kill(nspace)),
         Control::Kill if waits => cx.timers.set_once(cx.now.after(reap_grace), Timer::Reap(nspace)),
         _ => {}
     }
-    if ranks.is_none() && action.deadly().is_some() {
+    if ranks.is_none() && control.deadly().is_some() {
         restart::give_places_up(cx, job);
     }
 }
@@ -72,16 +67,13 @@ pub(super) fn act_on(
 /// their job goes on.
 pub(super) fn kill_due(cx: &mut Cx<'_>, job: &mut LocalJob) {
     for (rank, proc) in &mut job.procs {
-        let has_left = proc.phase == Phase::Gone && proc.kill_at.is_some_and(|at| at <= cx.now);
-        if has_left && !job.is_ending {
-            proc.kill_at = None;
+        if !job.is_ending && proc.must_rest_be_killed(cx.now) {
             let proc = ProcId::new(&job.desc.nspace, *rank);
             cx.effect(Effect::SignalTree { proc, signal: SIGKILL });
         }
     }
-    let is_due = |proc: &Proc| proc.kill_at.is_none_or(|at| at <= cx.now);
-    let asked = |proc: &Proc| proc.killed == Some(Killed::Asked) && proc.phase != Phase::Gone && is_due(proc);
-    let ranks: Ranges = job.procs.iter().filter(|(_, proc)| asked(proc)).map(|(rank, _)| rank.0).collect();
+    let due = job.procs.iter().filter(|(_, proc)| proc.must_be_killed(cx.now));
+    let ranks: Ranges = due.map(|(rank, _)| rank.0).collect();
     if !ranks.is_empty() {
         act_on(cx, job, Some(&ranks), Control::Kill, (None, &Pauser::default()));
     }
@@ -89,18 +81,18 @@ pub(super) fn kill_due(cx: &mut Cx<'_>, job: &mut LocalJob) {
 
 /// A process that survives SIGKILL hangs in the kernel; the job does not wait for it.
 pub(super) fn reap_due(cx: &mut Cx<'_>, job: &mut LocalJob) {
-    let hangs = |proc: &Proc| proc.killed == Some(Killed::Forced) && proc.phase != Phase::Gone;
+    let hangs = |proc: &Proc| proc.killed() == Some(Killed::Forced) && !proc.is_gone();
     let hanging = job.procs.iter().filter(|(_, proc)| hangs(proc));
-    let hanging: Vec<_> = hanging.map(|(rank, proc)| (*rank, proc.phase, proc.pid)).collect();
-    for (rank, phase, pid) in hanging {
-        let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let hanging: Vec<_> = hanging.map(|(rank, proc)| (*rank, proc.running())).collect();
+    for (rank, running) in hanging {
+        let pid = running.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         let text = format!("rank {rank}{pid} on {} survived SIGKILL", cx.config.hostname);
         cx.post(Up::Note { about: Some(job.id(rank)), text });
-        match phase {
-            Phase::Running => {
+        match running {
+            Some(_) => {
                 end::exited(cx, job, rank, ExitStatus::Signal { number: SIGKILL, core_dumped: false });
             }
-            _ => launch::spawn_failed(cx, job, rank, SpawnFailure::never_answered()),
+            None => launch::spawn_failed(cx, job, rank, SpawnFailure::never_answered()),
         }
     }
 }
@@ -150,7 +142,7 @@ pub(super) fn on_task(
         .collect();
     let is_gone = |rank: &u32| {
         let proc = job.and_then(|job| job.procs.get(&Rank(*rank)));
-        proc.is_none_or(|proc| proc.phase == Phase::Gone)
+        proc.is_none_or(Proc::is_gone)
     };
     let kept = job.map(|job| job.kept(&here)).unwrap_or_default();
     let gone: Ranges = here.iter().filter(|rank| is_gone(rank) && !kept.contains(*rank)).collect();

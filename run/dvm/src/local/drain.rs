@@ -38,9 +38,7 @@ pub(super) fn on_due(cx: &mut Cx<'_>, job: &mut LocalJob) {
     }
     let mut open: Vec<(Rank, IofChannel)> = Vec::new();
     for (rank, proc) in &job.procs {
-        let channels =
-            [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::STDDIAG].into_iter().zip(proc.open);
-        open.extend(channels.filter(|(_, open)| *open).map(|(channel, _)| (*rank, channel)));
+        open.extend(proc.streams.open().map(|channel| (*rank, channel)));
     }
     open.into_iter().for_each(|(rank, channel)| iof::closed(cx, job, rank, channel));
 }

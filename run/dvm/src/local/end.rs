@@ -11,7 +11,7 @@ use phalanx_spec::Rank;
 use crate::effect::Effect;
 use crate::local::inspect;
 use crate::local::job::LocalJob;
-use crate::local::proc::{Phase, Pmix, Proc};
+use crate::local::proc::{Pmix, Proc};
 use crate::local::restart;
 use crate::local::stdin;
 use crate::local::timer::Timer;
@@ -22,12 +22,10 @@ use crate::signals::SIGCONT;
 
 pub(super) fn exited(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, status: ExitStatus) {
     let id = job.id(rank);
-    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.is_alive()) else { return };
-    proc.phase = Phase::Gone;
-    proc.status = Some(status);
-    proc.after = cx.now.since(job.since);
+    let Some(proc) = job.procs.get_mut(&rank) else { return };
+    let Some(was_paused) = proc.exit(status, cx.now.since(job.since)) else { return };
     // A request to resume could no longer name the rank, so the processes it has left would stay stopped.
-    if proc.forget_pauses() {
+    if was_paused {
         cx.effect(Effect::SignalTree { proc: id.clone(), signal: SIGCONT });
     }
     let pmix = proc.pmix;
@@ -48,27 +46,24 @@ pub(super) fn exited(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, status: Ex
 
 /// The last messages of processes that have exited should have been read by now.
 pub(super) fn settle_all(cx: &mut Cx<'_>, job: &mut LocalJob) {
-    let overdue = |after: Duration| cx.now.since(job.since) >= after + cx.config.limits.settle_grace;
-    let gone = job.procs.iter().filter(|(_, proc)| proc.phase == Phase::Gone && overdue(proc.after));
-    let gone: Vec<Rank> = gone.map(|(rank, _)| *rank).collect();
-    gone.into_iter().for_each(|rank| settle(cx, job, rank));
+    let Some(until) = cx.now.since(job.since).checked_sub(cx.config.limits.settle_grace) else { return };
+    let due = job.procs.iter().filter(|(_, proc)| proc.is_unsettled(until));
+    let due: Vec<Rank> = due.map(|(rank, _)| *rank).collect();
+    due.into_iter().for_each(|rank| settle(cx, job, rank));
 }
 
 /// All that determines how a process ended is known.
 pub(super) fn settle(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
     let (id, is_recoverable) = (job.id(rank), job.is_recoverable());
     let Some(proc) = job.procs.get_mut(&rank) else { return };
-    if proc.phase != Phase::Gone || proc.settled {
-        return;
-    }
-    proc.settled = true;
+    let Some(exit) = proc.settle() else { return };
     let end = ProcEnd {
         proc: id.clone(),
         node: cx.config.hostname.to_string(),
-        pid: proc.pid,
-        status: proc.status,
-        after: proc.after,
-        killed_by_us: proc.killed.is_some(),
+        pid: exit.pid,
+        status: Some(exit.status),
+        after: exit.after,
+        killed_by_us: exit.killed.is_some(),
         lost_connection: proc.lost_connection(),
     };
     let telling = match (job.desc.on_failure, job.desc.told_ends) {
@@ -77,8 +72,10 @@ pub(super) fn settle(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
         _ => true,
     };
     let ends_job = job.desc.on_failure.ends_job(&end);
-    let is_kept = proc.place_kept || (end.is_failure() && is_recoverable);
-    proc.place_kept = is_kept;
+    if end.is_failure() && is_recoverable {
+        proc.next.get_or_insert_default();
+    }
+    let is_kept = proc.next.is_some();
     if end.is_failure() && telling {
         job.told_failed = true;
         cx.post(Up::Failed(end));
@@ -115,9 +112,7 @@ pub(super) fn tell_over(cx: &mut Cx<'_>, job: &mut LocalJob) {
 
 /// Contributes to the job's end when nothing of it is left here.
 pub(super) fn try_ended(cx: &mut Cx<'_>, job: &mut LocalJob) {
-    let over = |proc: &Proc| {
-        proc.phase == Phase::Gone && proc.settled && proc.open == [false; 3] && !proc.place_kept
-    };
+    let over = |proc: &Proc| proc.is_finished() && proc.next.is_none();
     if job.told_ended || job.procs.is_empty() || job.chunks > 0 || !job.procs.values().all(over) {
         return;
     }
@@ -126,13 +121,14 @@ pub(super) fn try_ended(cx: &mut Cx<'_>, job: &mut LocalJob) {
     let grain = if job.desc.size <= EXACT { 1 } else { 1000 };
     let mut ends = Vec::new();
     for (rank, proc) in &job.procs {
+        let after = proc.exit_of().map_or(Duration::ZERO, |exit| exit.after);
         let group = EndGroup {
             ranks: Ranges::single(rank.0),
-            status: proc.status,
-            killed_by_us: proc.killed.is_some(),
+            status: proc.exit_of().map(|exit| exit.status),
+            killed_by_us: proc.killed().is_some(),
             lost_connection: proc.lost_connection(),
             connected: proc.pmix != Pmix::Never,
-            after: Duration::from_millis((proc.after.as_millis() as u64).div_ceil(grain) * grain),
+            after: Duration::from_millis((after.as_millis() as u64).div_ceil(grain) * grain),
         };
         EndGroup::merge(&mut ends, vec![group]);
     }
@@ -140,8 +136,8 @@ pub(super) fn try_ended(cx: &mut Cx<'_>, job: &mut LocalJob) {
     let count = job.procs.values().filter(is_finalized).count() as u32;
     let finalized = Reached { count, after: job.finalized_after };
     let mut exited = Reached::default();
-    let ran = job.procs.values().filter(|proc| proc.status.is_some());
-    ran.for_each(|proc| exited.merge(Reached { count: 1, after: proc.after }));
+    let ran = job.procs.values().filter_map(Proc::exit_of);
+    ran.for_each(|exit| exited.merge(Reached { count: 1, after: exit.after }));
     let ends = Ends { groups: ends, connected: job.connected, finalized, exited };
     cx.join(OpId::Ended(job.desc.nspace.clone()), Part::Ends(Box::new(ends)));
 }

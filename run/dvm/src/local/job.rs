@@ -13,7 +13,8 @@ use phalanx_wire::{Nspace, ProcId};
 use crate::effect::Effect;
 use crate::local::calls::Call;
 use crate::local::cleanup::Cleanups;
-use crate::local::proc::{Phase, Pmix, Proc};
+use crate::local::orders::Early;
+use crate::local::proc::{Pmix, Proc};
 use crate::local::renewal::{Held, Renewal};
 use crate::local::turn::Cx;
 use crate::msg::{
@@ -74,7 +75,7 @@ pub(super) struct LocalJob {
 impl LocalJob {
     pub(super) fn new(desc: Arc<JobDesc>, now: Time, ranks: &Ranges) -> LocalJob {
         LocalJob {
-            procs: ranks.iter().map(|rank| (Rank(rank), Proc::new())).collect(),
+            procs: ranks.iter().map(|rank| (Rank(rank), Proc::new(Early::default()))).collect(),
             desc,
             dead: Ranges::new(),
             lives: Arc::default(),
@@ -116,7 +117,7 @@ impl LocalJob {
 
     /// Whether a process has ended, or is not one of ours.
     pub(super) fn has_ended(&self, rank: Rank) -> bool {
-        self.procs.get(&rank).is_none_or(|proc| proc.settled)
+        self.procs.get(&rank).is_none_or(Proc::has_ended)
     }
 
     /// Registers the job with our server, unless it is registered.
@@ -130,7 +131,7 @@ impl LocalJob {
 
     /// Those of `ranks` that are between two lives.
     pub(super) fn kept(&self, ranks: &Ranges) -> Ranges {
-        let is_kept = |rank: &u32| self.procs.get(&Rank(*rank)).is_some_and(|proc| proc.place_kept);
+        let is_kept = |rank: &u32| self.procs.get(&Rank(*rank)).is_some_and(|proc| proc.next.is_some());
         ranks.iter().filter(is_kept).collect()
     }
 
@@ -146,23 +147,22 @@ impl LocalJob {
 
     /// Whether the end of its streams is not to be reported yet.
     pub(super) fn keeps_end(&self, proc: &Proc) -> bool {
-        proc.place_kept || (self.is_recoverable() && !proc.settled)
+        proc.next.is_some() || (self.is_recoverable() && !proc.has_ended())
     }
 
     /// Whether no process runs here, or will.
     pub(super) fn is_empty(&self) -> bool {
-        self.procs.values().all(|proc| proc.phase == Phase::Gone && !proc.place_kept)
+        self.procs.values().all(|proc| proc.is_gone() && proc.next.is_none())
     }
 
     /// The next process here, in turn, that is alive and has never connected, with its pid if it runs.
     pub(super) fn next_stranger(&mut self) -> Option<(ProcId, Option<u32>)> {
-        let is_stranger = |proc: &Proc| proc.pmix == Pmix::Never && proc.phase != Phase::Gone;
+        let is_stranger = |proc: &Proc| proc.pmix == Pmix::Never && !proc.is_gone();
         let after = self.inspected.map_or(Bound::Unbounded, Bound::Excluded);
         let in_turn = self.procs.range((after, Bound::Unbounded)).chain(&self.procs);
         let (rank, proc) = in_turn.into_iter().find(|(_, proc)| is_stranger(proc))?;
         self.inspected = Some(*rank);
-        let pid = proc.pid.filter(|_| proc.phase == Phase::Running);
-        Some((ProcId::new(&self.desc.nspace, *rank), pid))
+        Some((ProcId::new(&self.desc.nspace, *rank), proc.running()))
     }
 
     /// Removes what is due after the end of a process.

@@ -16,11 +16,10 @@ use crate::local::calls::Call;
 use crate::local::inspect;
 use crate::local::iof::stream_window;
 use crate::local::job::{Jobs, LocalJob};
-use crate::local::proc::{Killed, Phase, Proc};
+use crate::local::proc::Proc;
 use crate::local::stdin::reads_stdin;
 use crate::local::turn::Cx;
 use crate::msg::{JobDesc, NodeTable, OpId, Part, SpawnFailure, SpawnStep, Up};
-use crate::signals::{SIGKILL, SIGSTOP, SIGTERM};
 
 /// Enters a job, and has its processes here prepared.
 pub(super) fn begin(cx: &mut Cx<'_>, jobs: &mut Jobs, table: &Arc<NodeTable>, desc: &Arc<JobDesc>) {
@@ -60,10 +59,9 @@ pub(super) fn registered(cx: &mut Cx<'_>, job: &mut LocalJob, status: Status) {
 /// The last missing piece is here: the server's part of the environment.
 pub(super) fn start(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, server_env: Vec<(String, String)>) {
     let (desc, id, procs) = (job.desc.clone(), job.id(rank), job.procs.len());
-    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.phase == Phase::Preparing) else { return };
-    let Some(app) = desc.app(rank).filter(|_| proc.killed.is_none()) else { return proc.never() };
-    proc.phase = Phase::Starting;
-    proc.open = [true, true, desc.diag];
+    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.is_preparing()) else { return };
+    let Some(app) = desc.app(rank).filter(|_| proc.killed().is_none()) else { return proc.never() };
+    proc.begin(desc.diag);
     let life = job.lives.get(&rank.0).cloned();
     let cpuset = desc.binding(rank).and_then(|binding| binding.cpuset.as_deref());
     let start = ProcStart {
@@ -91,23 +89,15 @@ pub(super) fn start(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, server_env:
 
 pub(super) fn spawned(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, (pid, program): (u32, Text)) {
     let id = job.id(rank);
-    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.phase == Phase::Starting) else { return };
+    let Some(signals) = job.procs.get_mut(&rank).and_then(|proc| proc.run(pid)) else { return };
     job.started_after = cx.now.since(job.since);
-    proc.phase = Phase::Running;
-    proc.pid = Some(pid);
     job.programs.add(program, rank.0);
-    let mut signals: Vec<i32> = std::mem::take(&mut proc.early).into_iter().collect();
-    signals.extend(match proc.killed {
-        None => proc.is_paused().then_some(SIGSTOP),
-        Some(Killed::Asked) => Some(SIGTERM),
-        Some(Killed::Forced) => Some(SIGKILL),
-    });
     signals.into_iter().for_each(|signal| cx.effect(Effect::Signal { proc: id.clone(), signal }));
 }
 
 pub(super) fn spawn_failed(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, failure: SpawnFailure) {
     let id = job.id(rank);
-    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.phase == Phase::Starting) else { return };
+    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.is_starting()) else { return };
     proc.never();
     job.start_failed = true;
     cx.post(Up::StartFailed { proc: id, failure });
@@ -120,9 +110,8 @@ pub(super) fn try_started(cx: &mut Cx<'_>, job: &mut LocalJob) {
         return;
     }
     let nspace = job.desc.nspace.clone();
-    let pending = |proc: &Proc| matches!(proc.phase, Phase::Preparing | Phase::Starting);
-    if job.procs.values().any(pending) {
-        let runs = |proc: &Proc| proc.phase == Phase::Running;
+    if job.procs.values().any(Proc::is_pending) {
+        let runs = |proc: &Proc| proc.running().is_some();
         if !job.told_began && job.procs.contains_key(&Rank(0)) && job.procs.values().any(runs) {
             job.told_began = true;
             cx.post(Up::Began { nspace });
@@ -130,10 +119,10 @@ pub(super) fn try_started(cx: &mut Cx<'_>, job: &mut LocalJob) {
         return;
     }
     job.told_started = true;
-    let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
+    let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid()?))).collect();
     let (failed, after) = (job.start_failed, job.started_after);
     let programs = std::mem::take(&mut job.programs);
-    let known = job.procs.iter().filter_map(|(rank, proc)| Some((*rank, proc.pid?))).collect();
+    let known = job.procs.iter().filter_map(|(rank, proc)| Some((*rank, proc.pid()?))).collect();
     cx.call(ServerCall::Started { nspace: nspace.clone(), pids: known }, Call::Told("telling pids"));
     cx.join(OpId::Started(nspace), Part::Started { pids, programs, failed, after });
 }

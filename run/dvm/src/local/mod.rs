@@ -18,6 +18,7 @@ mod inspect;
 mod iof;
 mod job;
 mod launch;
+mod orders;
 mod proc;
 mod progress;
 mod renewal;

@@ -2,7 +2,7 @@
 
 use phalanx_spec::Status;
 
-use crate::local::proc::{Phase, Proc};
+use crate::local::proc::Proc;
 use crate::msg::{OpId, Part, Programs, Results, TaskId};
 use crate::ranges::Ranges;
 
@@ -44,15 +44,12 @@ impl Renewal {
 
     /// The result for a process that has completed the step.
     pub(super) fn result(&self, proc: &Proc) -> Option<Status> {
-        let is_gone = proc.phase == Phase::Gone;
         match self.step {
-            Step::Clear => (is_gone && proc.settled && proc.open == [false; 3]).then_some(Status::SUCCESS),
-            Step::Start if proc.pid.is_some() && (proc.phase == Phase::Running || is_gone) => {
-                Some(Status::SUCCESS)
-            }
+            Step::Clear => proc.is_finished().then_some(Status::SUCCESS),
+            Step::Start if proc.pid().is_some() => Some(Status::SUCCESS),
             // It was killed on request before it ran.
-            Step::Start if proc.killed.is_some() => is_gone.then_some(Status::ERR_PROC_ABORTED),
-            Step::Start => is_gone.then_some(Status::ERR_JOB_FAILED_TO_LAUNCH),
+            Step::Start if proc.killed().is_some() => proc.is_gone().then_some(Status::ERR_PROC_ABORTED),
+            Step::Start => proc.is_gone().then_some(Status::ERR_JOB_FAILED_TO_LAUNCH),
         }
     }
 }

@@ -7,22 +7,21 @@
 use std::sync::Arc;
 
 use phalanx_core::server::ServerCall;
-use phalanx_spec::{IofChannel, Rank, Status};
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::Text;
 
-use crate::effect::Effect;
 use crate::local::calls::Call;
 use crate::local::drain;
 use crate::local::iof;
 use crate::local::job::{Jobs, LocalJob};
 use crate::local::launch;
-use crate::local::proc::{Killed, Phase, Proc};
+use crate::local::orders::Killed;
+use crate::local::proc::Proc;
 use crate::local::renewal::{Held, Renewal, Step};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{Members, NodeTable, OpId, Part, Programs, Results, TaskId};
 use crate::ranges::Ranges;
-use crate::signals::SIGKILL;
 
 /// Ends processes, and keeps their places.
 pub(super) fn clear(cx: &mut Cx<'_>, jobs: &mut Jobs, task: &TaskId, targets: &Members) {
@@ -35,14 +34,8 @@ pub(super) fn clear(cx: &mut Cx<'_>, jobs: &mut Jobs, task: &TaskId, targets: &M
         renewal.results.set(&open, Status::ERR_NOT_FOUND);
     }
     for rank in renewal.open.iter() {
-        let Some(proc) = job.procs.get_mut(&Rank(rank)) else { continue };
-        proc.place_kept = true;
-        if proc.phase != Phase::Gone {
-            proc.killed = Some(Killed::Forced);
-        }
-        if matches!(proc.phase, Phase::Running | Phase::Gone) {
-            cx.effect(Effect::SignalTree { proc: job.id(Rank(rank)), signal: SIGKILL });
-        }
+        let id = job.id(Rank(rank));
+        job.procs.get_mut(&Rank(rank)).into_iter().for_each(|proc| proc.clear(cx, &id));
     }
     job.renewals.push(renewal);
     cx.timers.set_once(cx.now.after(cx.config.limits.reap_grace), Timer::Reap(targets.nspace.clone()));
@@ -78,9 +71,8 @@ pub(super) fn renew(cx: &mut Cx<'_>, jobs: &mut Jobs, task: &TaskId, targets: &M
         return cx.join(OpId::Task(task.clone()), Part::Nothing);
     };
     let mut renewal = renewal(job, task, targets, Step::Start);
-    let is_kept = |rank: &u32| {
-        job.procs.get(&Rank(*rank)).is_some_and(|proc| proc.place_kept && proc.phase == Phase::Gone)
-    };
+    let is_kept =
+        |rank: &u32| job.procs.get(&Rank(*rank)).is_some_and(|proc| proc.next.is_some() && proc.is_gone());
     let kept: Ranges = renewal.open.iter().filter(is_kept).collect();
     renewal
         .results
@@ -88,11 +80,13 @@ pub(super) fn renew(cx: &mut Cx<'_>, jobs: &mut Jobs, task: &TaskId, targets: &M
     renewal.open = kept.clone();
     let (mut kill_at, mut is_killed) = (None, false);
     for rank in kept.iter() {
-        let next = job.procs.get_mut(&Rank(rank)).and_then(|proc| proc.next.take());
-        let next = next.map_or_else(Proc::new, |next| *next);
-        kill_at = kill_at.into_iter().chain(next.kill_at).min();
-        is_killed |= next.killed == Some(Killed::Forced);
-        job.procs.insert(Rank(rank), next);
+        let Some(next) = job.procs.get_mut(&Rank(rank)).and_then(|proc| proc.next.take()) else { continue };
+        match next.killed() {
+            Some(Killed::Asked { kill_at: at }) => kill_at = kill_at.into_iter().chain([at]).min(),
+            Some(Killed::Forced) => is_killed = true,
+            None => {}
+        }
+        job.procs.insert(Rank(rank), Proc::new(next));
     }
     job.renewals.push(renewal);
     if let Some(at) = kill_at {
@@ -133,7 +127,7 @@ pub(super) fn advance(cx: &mut Cx<'_>, job: &mut LocalJob) {
             let Some(status) = renewal.result(proc) else { continue };
             renewal.open.remove(rank);
             renewal.results.set(&Ranges::single(rank), status);
-            match (renewal.step, proc.pid) {
+            match (renewal.step, proc.pid()) {
                 (Step::Clear, _) => cleared.push(Rank(rank)),
                 (Step::Start, Some(pid)) => {
                     renewal.pids.push((rank, pid));
@@ -175,22 +169,17 @@ pub(super) fn give_places_up(cx: &mut Cx<'_>, job: &mut LocalJob) {
     }
     contribute(cx, job);
     let kept: Vec<Rank> =
-        job.procs.iter().filter(|(_, proc)| proc.place_kept).map(|(rank, _)| *rank).collect();
+        job.procs.iter().filter(|(_, proc)| proc.next.is_some()).map(|(rank, _)| *rank).collect();
     kept.into_iter().for_each(|rank| give_place_up(cx, job, rank));
 }
 
 /// This process is not started again: reports what has ended of it.
 pub(super) fn give_place_up(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
     let Some(proc) = job.procs.get_mut(&rank) else { return };
-    proc.place_kept = false;
     proc.next = None;
     answer_held(cx, job, &Ranges::single(rank.0), Status::ERR_NOT_FOUND);
-    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.settled) else { return };
-    let unsaid = std::mem::take(&mut proc.unsaid);
-    let channels = [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::STDDIAG];
-    for (channel, _) in channels.into_iter().zip(unsaid).filter(|(_, unsaid)| *unsaid) {
-        iof::tell_ended(cx, job, rank, channel);
-    }
+    let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.has_ended()) else { return };
+    proc.streams.say().into_iter().for_each(|channel| iof::tell_ended(cx, job, rank, channel));
     drain::try_begin(cx, job);
 }
 

@@ -7,14 +7,14 @@ use phalanx_wire::ProcId;
 
 use crate::effect::Effect;
 use crate::local::job::LocalJob;
-use crate::local::proc::{Phase, Proc};
+use crate::local::proc::Proc;
 use crate::local::turn::Cx;
 use crate::msg::{JobDesc, StdinTarget, Up};
 use crate::ranges::Ranges;
 
 pub(super) fn give(cx: &mut Cx<'_>, job: &LocalJob, ranks: &Ranges, data: &Arc<[u8]>) {
     // The dead take nothing: refuse, so that the root does not wait for them.
-    for (rank, _) in chosen(job, ranks).filter(|(_, proc)| proc.phase == Phase::Gone) {
+    for (rank, _) in chosen(job, ranks).filter(|(_, proc)| proc.is_gone()) {
         refused(cx, &ProcId::new(&job.desc.nspace, *rank));
     }
     for proc in readers(job, ranks) {
@@ -40,8 +40,7 @@ pub(super) fn refused(cx: &mut Cx<'_>, proc: &ProcId) {
 
 /// The processes of this node that can read.
 fn readers<'a>(job: &'a LocalJob, ranks: &'a Ranges) -> impl Iterator<Item = ProcId> + 'a {
-    let started =
-        chosen(job, ranks).filter(|(_, proc)| matches!(proc.phase, Phase::Starting | Phase::Running));
+    let started = chosen(job, ranks).filter(|(_, proc)| proc.is_alive());
     let reading = started.filter(|(rank, _)| reads_stdin(&job.desc, **rank));
     reading.map(|(rank, _)| ProcId::new(&job.desc.nspace, *rank))
 }

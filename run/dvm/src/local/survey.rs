@@ -9,7 +9,7 @@ use phalanx_wire::Nspace;
 use crate::effect::Effect;
 use crate::local::calls::Call;
 use crate::local::job::{Jobs, LocalJob};
-use crate::local::proc::{Phase, Proc};
+use crate::local::proc::Proc;
 use crate::local::turn::Cx;
 use crate::msg::{Found, FoundProc, Measured, OpId, Part, Stuck, Subject, Survey, Usage, Wait};
 use crate::ranges::Ranges;
@@ -21,8 +21,7 @@ pub(super) fn carry_out(cx: &mut Cx<'_>, jobs: &Jobs, survey: Survey) {
         Subject::Nodes => cx.effect(Effect::Measure { survey, pids: Vec::new() }),
         Subject::Procs { nspace, usage: true } => {
             let procs = jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
-            let living = procs.filter(|(_, proc)| proc.phase == Phase::Running);
-            let pids = living.filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
+            let pids = procs.filter_map(|(rank, proc)| Some((rank.0, proc.running()?))).collect();
             cx.effect(Effect::Measure { survey, pids });
         }
         Subject::Procs { nspace, usage: false } => {
@@ -88,9 +87,9 @@ fn found_procs(job: Option<&LocalJob>, mut usage: BTreeMap<u32, Usage>) -> Vec<F
     let found = |(rank, proc): (&phalanx_spec::Rank, &Proc)| FoundProc {
         rank: rank.0,
         state: proc.state(),
-        stopped: proc.is_paused() && proc.phase == Phase::Running,
-        pid: proc.pid,
-        status: proc.status,
+        stopped: proc.is_paused() && proc.running().is_some(),
+        pid: proc.pid(),
+        status: proc.exit_of().map(|exit| exit.status),
         usage: usage.remove(&rank.0),
     };
     procs.map(found).collect()

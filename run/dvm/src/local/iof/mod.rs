@@ -32,8 +32,8 @@ pub(in crate::local) fn wrote(
     rank: Rank,
     (channel, data): (IofChannel, Arc<[u8]>),
 ) {
-    let open = job.procs.get_mut(&rank).and_then(|proc| proc.stream(channel)).is_some_and(|open| *open);
-    if open && !data.is_empty() {
+    let is_open = job.procs.get(&rank).is_some_and(|proc| proc.streams.is_open(channel));
+    if is_open && !data.is_empty() {
         emit(cx, job, rank, (channel, data));
     }
 }
@@ -41,13 +41,8 @@ pub(in crate::local) fn wrote(
 /// A stream of a process is closed. Not reported while the process may be started again.
 pub(in crate::local) fn closed(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, channel: IofChannel) {
     let is_kept = job.procs.get(&rank).is_some_and(|proc| job.keeps_end(proc));
-    let Some(proc) = job.procs.get_mut(&rank) else { return };
-    let Some(open) = proc.stream(channel).filter(|open| **open) else { return };
-    *open = false;
-    if is_kept {
-        let at = [IofChannel::STDOUT, IofChannel::STDERR].iter().position(|one| *one == channel);
-        proc.unsaid[at.unwrap_or(2)] = true;
-    } else {
+    let was_open = job.procs.get_mut(&rank).is_some_and(|proc| proc.streams.close(channel, is_kept));
+    if was_open && !is_kept {
         tell_ended(cx, job, rank, channel);
     }
 }
@@ -60,7 +55,7 @@ pub(in crate::local) fn tell_ended(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Ra
 fn emit(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, (channel, data): (IofChannel, Arc<[u8]>)) {
     job.chunks += 1;
     job.wrote = cx.now;
-    let pid = job.procs.get(&rank).and_then(|proc| proc.pid);
+    let pid = job.procs.get(&rank).and_then(|proc| proc.pid());
     cx.stream(OutputPiece { proc: job.id(rank), pid, channel, data });
 }
 
@@ -73,8 +68,8 @@ pub(in crate::local) fn taken(cx: &mut Cx<'_>, jobs: &mut Jobs, pieces: Vec<Outp
         if job.chunks == 0 && done.last() != Some(&proc.nspace) {
             done.push(proc.nspace.clone());
         }
-        let stream = job.procs.get_mut(&proc.rank).and_then(|entry| entry.stream(channel));
-        if stream.is_some_and(|open| *open) && !data.is_empty() {
+        let is_open = job.procs.get(&proc.rank).is_some_and(|entry| entry.streams.is_open(channel));
+        if is_open && !data.is_empty() {
             cx.effect(Effect::Credit { proc, channel, bytes: charge(data.len()) });
         }
     }
