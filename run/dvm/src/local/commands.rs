@@ -3,6 +3,7 @@
 //! To the shell a command is a process in a namespace of its own. The reason of a failure is the last line of its output.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use phalanx_spec::{IofChannel, Rank, Status};
@@ -13,7 +14,7 @@ use crate::environment::environment;
 use crate::local::job::Jobs;
 use crate::local::timer::Timer;
 use crate::local::turn::{Cx, ToLocal};
-use crate::msg::{ExitStatus, Members, OpId, Part, Results, TaskId};
+use crate::msg::{ExitStatus, Members, OpId, Part, Results, SpawnFailure, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 
@@ -31,10 +32,29 @@ struct Command {
     /// The rank that it is for; none if it is for no process.
     of: Option<ProcId>,
     said: Vec<u8>,
-    /// `None`: it is still running.
-    ended: Option<Result<ExitStatus, String>>,
     open: [bool; 2],
-    is_late: bool,
+    phase: Phase,
+}
+
+/// What a command waits for.
+#[derive(Debug)]
+enum Phase {
+    /// For its exit.
+    Running,
+    /// Its time limit has passed. For its exit after it was killed.
+    Late,
+    /// For the rest of its output.
+    Ended(Result<(), Fault>),
+}
+
+/// Why a command has not done what it was started for.
+#[derive(Debug)]
+enum Fault {
+    Code(i32),
+    Signal(i32),
+    NotStarted(SpawnFailure),
+    JobEnded,
+    Late,
 }
 
 /// The results of one task so far.
@@ -132,14 +152,8 @@ impl Commands {
         let name = format!("{}-command-{}-{}", cx.config.dvm, cx.config.id.0, self.last);
         let Ok(nspace) = Nspace::new(&name) else { return };
         let proc = ProcId::new(&nspace, Rank(0));
-        let command = Command {
-            task: task.clone(),
-            of,
-            said: Vec::new(),
-            ended: None,
-            open: [true; 2],
-            is_late: false,
-        };
+        let command =
+            Command { task: task.clone(), of, said: Vec::new(), open: [true; 2], phase: Phase::Running };
         self.running.insert(proc.clone(), command);
         cx.timers.set(cx.now.after(line.limit), Timer::Command(proc.clone()));
         cx.effect(Effect::Spawn(Box::new(ProcStart {
@@ -163,11 +177,16 @@ impl Commands {
         match &input {
             ToLocal::Spawned { proc, .. } if self.has(proc) => {}
             ToLocal::SpawnFailed { proc, failure } if self.has(proc) => {
-                self.on_ended(cx, proc, Err(failure.to_string()), [false; 2]);
+                self.on_ended(cx, proc, Err(Fault::NotStarted(failure.clone())), [false; 2]);
             }
             ToLocal::Exited { proc, status } if self.has(proc) => {
                 let open = self.running.get(proc).map_or([false; 2], |one| one.open);
-                self.on_ended(cx, proc, Ok(*status), open);
+                let how = match *status {
+                    status if status.is_success() => Ok(()),
+                    ExitStatus::Code(code) => Err(Fault::Code(code)),
+                    ExitStatus::Signal { number, .. } => Err(Fault::Signal(number)),
+                };
+                self.on_ended(cx, proc, how, open);
             }
             ToLocal::Output { proc, channel, data } if self.has(proc) => {
                 if let Some(one) = self.running.get_mut(proc) {
@@ -191,9 +210,12 @@ impl Commands {
         None
     }
 
-    fn on_ended(&mut self, cx: &mut Cx<'_>, proc: &ProcId, how: Result<ExitStatus, String>, open: [bool; 2]) {
+    fn on_ended(&mut self, cx: &mut Cx<'_>, proc: &ProcId, how: Result<(), Fault>, open: [bool; 2]) {
         let Some(one) = self.running.get_mut(proc) else { return };
-        one.ended = Some(how);
+        one.phase = match &one.phase {
+            Phase::Late | Phase::Ended(Err(Fault::Late)) => Phase::Ended(Err(Fault::Late)),
+            Phase::Running | Phase::Ended(_) => Phase::Ended(how),
+        };
         one.open = open;
         // What it has left in the background may hold its output open.
         cx.timers.set(cx.now.after(LAST_WORDS), Timer::Command(proc.clone()));
@@ -203,10 +225,10 @@ impl Commands {
     /// The time limit of the command, or of its last output, has passed.
     pub(super) fn on_due(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(one) = self.running.get_mut(proc) else { return };
-        match one.ended {
-            Some(_) => one.open = [false; 2],
-            None => {
-                one.is_late = true;
+        match one.phase {
+            Phase::Ended(_) => one.open = [false; 2],
+            Phase::Running | Phase::Late => {
+                one.phase = Phase::Late;
                 cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGKILL });
             }
         }
@@ -214,14 +236,15 @@ impl Commands {
     }
 
     fn try_command(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        let is_over = |one: &&mut Command| one.ended.is_some() && one.open == [false; 2];
-        if self.running.get_mut(proc).filter(is_over).is_none() {
-            return;
-        }
-        let Some(one) = self.running.remove(proc) else { return };
+        let Entry::Occupied(entry) = self.running.entry(proc.clone()) else { return };
+        let Command { phase: Phase::Ended(how), open: [false, false], .. } = entry.get() else { return };
+        let (status, why) = match how {
+            Ok(()) => (Status::SUCCESS, None),
+            Err(fault) => (fault.status(), Some(fault.text(&entry.get().said))),
+        };
+        let one = entry.remove();
         cx.timers.cancel(|timer| *timer == Timer::Command(proc.clone()));
         cx.effect(Effect::Forget { nspace: proc.nspace.clone(), scratch: Text::from("") });
-        let (status, why) = one.outcome();
         if let Some(batch) = self.batches.iter_mut().find(|batch| batch.task == one.task) {
             batch.open -= 1;
             let rank = one.of.as_ref().map_or(0, |of| of.rank.0);
@@ -246,29 +269,31 @@ impl Commands {
             self.running.iter().filter(|(_, one)| of_job(one)).map(|(proc, _)| proc.clone()).collect();
         for proc in ended {
             cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGKILL });
-            let gone = Err("its job has ended".to_owned());
-            self.on_ended(cx, &proc, gone, [false; 2]);
+            self.on_ended(cx, &proc, Err(Fault::JobEnded), [false; 2]);
         }
     }
 }
 
-impl Command {
-    fn outcome(&self) -> (Status, Option<String>) {
-        let said = String::from_utf8_lossy(&self.said);
-        let last = said.lines().rev().find(|line| !line.trim().is_empty()).map(str::trim);
-        let how = match &self.ended {
-            _ if self.is_late => {
-                return (Status::ERR_TIMEOUT, Some("its command was not done in time".into()));
-            }
-            Some(Ok(status)) if status.is_success() => return (Status::SUCCESS, None),
-            Some(Ok(ExitStatus::Code(code))) => format!("its command exited with code {code}"),
-            Some(Ok(ExitStatus::Signal { number, .. })) => {
-                format!("its command died of signal {number}")
-            }
-            Some(Err(why)) => why.clone(),
-            None => "its command runs".to_owned(),
+impl Fault {
+    fn status(&self) -> Status {
+        match self {
+            Fault::Late => Status::ERR_TIMEOUT,
+            Fault::Code(_) | Fault::Signal(_) | Fault::NotStarted(_) | Fault::JobEnded => Status::ERROR,
+        }
+    }
+
+    /// `said`: the end of the command's output.
+    fn text(&self, said: &[u8]) -> String {
+        let how = match self {
+            Fault::Late => return "its command was not done in time".to_owned(),
+            Fault::Code(code) => format!("its command exited with code {code}"),
+            Fault::Signal(number) => format!("its command died of signal {number}"),
+            Fault::NotStarted(failure) => failure.to_string(),
+            Fault::JobEnded => "its job has ended".to_owned(),
         };
-        (Status::ERROR, Some(last.map_or(how.clone(), |last| format!("{how}: {last}"))))
+        let said = String::from_utf8_lossy(said);
+        let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        last.map_or(how.clone(), |last| format!("{how}: {last}"))
     }
 }
 
