@@ -24,7 +24,7 @@ pub(crate) fn neighbours(input: &[u8]) {
         let peer = NodeId(script.below(DAEMONS as usize) as u32);
         let input = match what % 8 {
             0 => Input::LinkUp { peer },
-            1 => Input::LinkDown { peer },
+            1 => Input::LinkDown { peer, why: String::new() },
             2 => {
                 now = now.after(Duration::from_millis(500));
                 Input::Tick

@@ -324,7 +324,7 @@ impl<S: RankServer> World<S> {
                 let at = self.soon(1_000_000);
                 self.at(at, Event::LinkDown { to: b, peer: a });
             }
-            Event::LinkDown { to, peer } => self.input(to, Input::LinkDown { peer }),
+            Event::LinkDown { to, peer } => self.input(to, Input::LinkDown { peer, why: "cut".into() }),
             Event::Bytes { to, from, link } => {
                 if self.net.number(from, to) == Some(link)
                     && let Some(bytes) = self.net.arrived(self.now, from, to)
@@ -365,8 +365,8 @@ impl<S: RankServer> World<S> {
             Event::Crash(node) => self.crash(node),
             Event::Cut(a, b) => {
                 if self.net.unlink(a, b) {
-                    self.input(a, Input::LinkDown { peer: b });
-                    self.input(b, Input::LinkDown { peer: a });
+                    self.input(a, Input::LinkDown { peer: b, why: "cut".into() });
+                    self.input(b, Input::LinkDown { peer: a, why: "cut".into() });
                 }
             }
             Event::Stall(a, b, span) => self.net.stall(a, b, self.now.after(span)),

@@ -188,8 +188,8 @@ impl Daemon {
         match input {
             Input::LinkUp { peer } => self.overlay.on_link_up(now, peer),
             Input::LinkBytes { peer, bytes } => self.overlay.on_link_bytes(now, peer, bytes),
-            Input::LinkDown { peer } => {
-                self.overlay.on_link_down(now, peer);
+            Input::LinkDown { peer, why } => {
+                self.overlay.on_link_down(now, peer, &why);
                 self.starter.iter_mut().for_each(|starter| starter.on_unlinked(now, peer));
             }
             Input::Submit { request, .. } if self.root.is_none() => {
@@ -429,7 +429,7 @@ impl Daemon {
             }
             Arrived::Alone { why } => {
                 tracing::error!(why, "giving up");
-                cx.effect(Effect::Report(Report::NotReady { error: why.to_owned() }));
+                cx.effect(Effect::Report(Report::NotReady { error: why }));
                 self.stop(cx);
             }
         }

@@ -24,9 +24,10 @@ pub enum Input<'a> {
         peer: NodeId,
         bytes: &'a [u8],
     },
-    /// The link was lost, or an attempt to make it failed.
+    /// The link was lost, or an attempt to make it failed, with a reason for each address that was tried.
     LinkDown {
         peer: NodeId,
+        why: String,
     },
 
     /// A PMIx connection, as in `phalanx_core::Input`.

@@ -324,7 +324,10 @@ impl<D: Decide> Owner<D> {
                 }
             }
             Effect::Measure { survey, pids } => {
-                let measured = Box::new(usage::measure(&pids));
+                let mut measured = Box::new(usage::measure(&pids));
+                if let Some(node) = &mut measured.node {
+                    node.link = self.neighbours.above();
+                }
                 self.news.push(Input::Measured { survey, measured });
             }
             Effect::MayBeStopped => {

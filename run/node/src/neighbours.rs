@@ -32,7 +32,8 @@ impl Neighbours {
     pub(crate) fn carry_out(&mut self, effect: Effect, news: &mut Happenings) {
         let Some((links, _)) = &mut self.0 else {
             if let Effect::Connect { to, .. } = effect {
-                news.push(Input::LinkDown { peer: to });
+                let why = "this daemon has no links".to_owned();
+                news.push(Input::LinkDown { peer: to, why });
             }
             return;
         };
@@ -40,8 +41,8 @@ impl Neighbours {
             Effect::Connect { to, address } => match address.parse::<Candidates>() {
                 Ok(candidates) => links.call(to, candidates),
                 Err(error) => {
-                    tracing::warn!(node = to.0, error, "cannot call a daemon");
-                    news.push(Input::LinkDown { peer: to });
+                    tracing::warn!(node = to.0, %error, "cannot call a daemon");
+                    news.push(Input::LinkDown { peer: to, why: error });
                 }
             },
             Effect::Link { to, bytes } => send(links, to, bytes, news),
@@ -65,11 +66,17 @@ impl Neighbours {
             }
             LinkEvent::Down { peer, why } => {
                 tracing::info!(node = peer.0, why, "no link");
-                input(Input::LinkDown { peer });
+                input(Input::LinkDown { peer, why });
             }
             // The log has their addresses and the reason.
             LinkEvent::Refused { .. } | LinkEvent::Room { .. } => {}
         }
+    }
+
+    /// The link to the daemon above this one: its address and port, and that daemon.
+    pub(crate) fn above(&self) -> Option<String> {
+        let (node, at) = self.0.as_ref()?.0.above()?;
+        Some(format!("{at} (daemon {})", node.0))
     }
 
     /// Replies when everything queued until now has left, or after a moment.
@@ -103,7 +110,7 @@ fn send(links: &mut Links, to: NodeId, bytes: Arc<[u8]>, news: &mut Happenings) 
         Ok(()) => {}
         Err(why @ Unsent::Full) => {
             tracing::warn!(node = to.0, %why, "link dropped");
-            news.push(Input::LinkDown { peer: to });
+            news.push(Input::LinkDown { peer: to, why: why.to_string() });
         }
         // The event that reports its loss is on its way.
         Err(Unsent::NoLink) => {}

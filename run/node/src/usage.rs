@@ -56,6 +56,7 @@ fn of_node(seen: u64) -> Option<NodeUsage> {
         swap_free: bytes("SwapFree")?,
         swap_cached: bytes("SwapCached")?,
         seen,
+        link: None,
     })
 }
 

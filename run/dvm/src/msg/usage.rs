@@ -46,7 +46,9 @@ pub struct NodeUsage {
     pub swap_free: u64,
     pub swap_cached: u64,
     pub seen: u64,
+    /// The daemon's link to the one above it, for people.
+    pub link: Option<String>,
 }
 
 encoded!(struct Usage { resident, size, most_size, time, age, state, priority, threads, cpu, seen });
-encoded!(struct NodeUsage { load, memory, free, buffers, cached, swap, swap_free, swap_cached, seen });
+encoded!(struct NodeUsage { load, memory, free, buffers, cached, swap, swap_free, swap_cached, seen, link });

@@ -125,12 +125,12 @@ impl<C: Cargo> Overlay<C> {
     }
 
     /// The link was lost, or an attempt to make it failed.
-    pub(crate) fn on_link_down(&mut self, now: Time, peer: NodeId) {
+    pub(crate) fn on_link_down(&mut self, now: Time, peer: NodeId, why: &str) {
         let was_up = self.links.peers.remove(&peer).is_some();
         if peer < self.me {
-            self.lost_uplink(now, peer);
+            self.lost_uplink(now, peer, why);
         } else if was_up {
-            self.lost_downlink(now, peer);
+            self.lost_downlink(now, peer, why);
         }
     }
 
@@ -201,7 +201,7 @@ impl<C: Cargo> Overlay<C> {
         tracing::warn!(peer = peer.0, why, "link dropped");
         if self.links.peers.contains_key(&peer) {
             self.out.push_back(Out::Unlink { to: peer });
-            self.on_link_down(now, peer);
+            self.on_link_down(now, peer, why);
             self.remember_why(peer, why);
         }
     }

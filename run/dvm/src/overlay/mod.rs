@@ -131,7 +131,7 @@ pub(crate) enum Arrived<C: Cargo> {
     },
     /// This daemon has no path to the root any more.
     Alone {
-        why: &'static str,
+        why: String,
     },
 }
 

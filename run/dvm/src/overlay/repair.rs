@@ -20,15 +20,17 @@ pub(super) struct Repair {
     orphans: BTreeMap<NodeId, u64>,
     /// While we look for a parent: how many ancestors we have tried.
     tried: Option<usize>,
+    /// Meanwhile: why those have no link with us, the last reason of each.
+    refused: BTreeMap<NodeId, String>,
     /// At the root: the lost daemons that were announced.
     told: BTreeSet<NodeId>,
-    /// Why we have dropped the links of children that may come back.
+    /// Why children that may come back have no link.
     dropped: BTreeMap<NodeId, String>,
 }
 
 impl<C: Cargo> Overlay<C> {
     /// The link to our parent, or to an ancestor that we asked to be one, is gone or could not be made.
-    pub(super) fn lost_uplink(&mut self, now: Time, peer: NodeId) {
+    pub(super) fn lost_uplink(&mut self, now: Time, peer: NodeId, why: &str) {
         let expected = match self.repair.tried {
             None => self.parent,
             Some(tried) => self.links.lineage.get(tried).map(|(node, _)| *node),
@@ -36,6 +38,7 @@ impl<C: Cargo> Overlay<C> {
         if expected != Some(peer) || self.over {
             return;
         }
+        self.repair.refused.insert(peer, why.to_owned());
         let next = match self.repair.tried {
             // The parent may be alive and only the link broken.
             None => {
@@ -47,8 +50,15 @@ impl<C: Cargo> Overlay<C> {
         self.repair.tried = Some(next);
         match self.links.lineage.get(next) {
             Some((to, address)) => self.out.push_back(Out::Connect { to: *to, address: address.clone() }),
-            None => self.arrived(Arrived::Alone { why: "no ancestor can be reached" }),
+            None => self.alone("no ancestor can be reached"),
         }
+    }
+
+    /// No daemon above takes us in.
+    fn alone(&mut self, why: &str) {
+        let reasons = self.repair.refused.iter().map(|(node, why)| format!("daemon {}: {why}", node.0));
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        self.arrived(Arrived::Alone { why: format!("{why} ({reasons})") });
     }
 
     /// An ancestor has sent its hello: it is our parent now.
@@ -63,6 +73,7 @@ impl<C: Cargo> Overlay<C> {
             self.arrived(Arrived::Without(between));
         }
         self.repair.tried = None;
+        self.repair.refused.clear();
         self.timers.cancel(|timer| *timer == Timer::Orphaned);
         self.links.lineage = hello.lineage;
         self.parent = Some(peer);
@@ -82,7 +93,7 @@ impl<C: Cargo> Overlay<C> {
     }
 
     /// A child's link is gone.
-    pub(super) fn lost_downlink(&mut self, now: Time, peer: NodeId) {
+    pub(super) fn lost_downlink(&mut self, now: Time, peer: NodeId, why: &str) {
         self.repair.orphans.remove(&peer);
         if !self.children.contains(&peer) || self.over {
             return;
@@ -91,6 +102,7 @@ impl<C: Cargo> Overlay<C> {
         if orphaned {
             self.lose(now, peer, "its link broke and its children came to us");
         } else {
+            self.repair.dropped.insert(peer, format!("its link broke ({why})"));
             self.timers.set(now.after(self.setup.reconnect), Timer::Reconnect(peer));
         }
     }
@@ -125,7 +137,7 @@ impl<C: Cargo> Overlay<C> {
 
     pub(super) fn on_orphaned_too_long(&mut self) {
         if self.repair.tried.is_some() {
-            self.arrived(Arrived::Alone { why: "no ancestor has taken us in" });
+            self.alone("no ancestor has taken us in");
         }
     }
 
@@ -164,7 +176,7 @@ impl<C: Cargo> Overlay<C> {
     /// From now on the tree is without `node`. Its children become ours if it was our child.
     pub(super) fn take_loss(&mut self, now: Time, node: NodeId) {
         if node == self.me {
-            return self.arrived(Arrived::Alone { why: "the others have given this daemon up" });
+            return self.arrived(Arrived::Alone { why: "the others have given this daemon up".to_owned() });
         }
         if self.tree.is_lost(node) {
             return;

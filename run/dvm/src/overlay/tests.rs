@@ -145,7 +145,7 @@ impl World {
 
     fn link(&mut self, below: NodeId, above: NodeId) {
         if self.daemons[above.0 as usize].is_none() || self.links.contains_key(&(below, above)) {
-            return self.at(below, |overlay, now| overlay.on_link_down(now, above));
+            return self.at(below, |overlay, now| overlay.on_link_down(now, above, "cut"));
         }
         self.links.insert((below, above), VecDeque::new());
         self.links.insert((above, below), VecDeque::new());
@@ -157,8 +157,8 @@ impl World {
         let was = self.links.remove(&(one, other)).is_some();
         self.links.remove(&(other, one));
         if was {
-            self.at(other, |overlay, now| overlay.on_link_down(now, one));
-            self.at(one, |overlay, now| overlay.on_link_down(now, other));
+            self.at(other, |overlay, now| overlay.on_link_down(now, one, "cut"));
+            self.at(one, |overlay, now| overlay.on_link_down(now, other, "cut"));
         }
     }
 
@@ -183,7 +183,7 @@ impl World {
                 Out::Unlink { to } => {
                     self.links.remove(&(node, to));
                     if self.links.remove(&(to, node)).is_some() {
-                        self.at(to, |overlay, now| overlay.on_link_down(now, node));
+                        self.at(to, |overlay, now| overlay.on_link_down(now, node, "cut"));
                     }
                 }
                 Out::Connect { to, address } => {

@@ -117,6 +117,13 @@ impl Starter {
         if more > 0 {
             text += &format!("; and {more} more hosts");
         }
+        if self.unlinked {
+            text += FIREWALL;
+        }
         text + "\nhint: '--skip-bad-hosts' goes on without such hosts"
     }
 }
+
+/// For hosts whose daemon runs and has no link.
+const FIREWALL: &str = "\nhint: daemons link to each other at ports that the system chooses: a firewall between the hosts \
+                        must let these through, or '--network' name a network without one";

@@ -92,6 +92,8 @@ pub(crate) struct Starter {
     /// This process is about to be stopped.
     still: Option<Still>,
     booted: bool,
+    /// A daemon could not link to the others.
+    unlinked: bool,
     /// The start has failed, and the reason is reported soon.
     failing: bool,
     stopping: bool,
@@ -177,6 +179,7 @@ impl Starter {
             timers: Timers::default(),
             still: None,
             booted: false,
+            unlinked: false,
             failing: false,
             stopping: false,
             killed: false,
@@ -463,7 +466,10 @@ impl Starter {
             Line::Failed(why) if self.hosts[host].phase == Phase::Up => {
                 self.lose(now, host, format!("its daemon has ended: {why}"), out);
             }
-            Line::Failed(why) if !self.is_lost(host) => self.lose(now, host, why.to_owned(), out),
+            Line::Failed(why) if !self.is_lost(host) => {
+                self.unlinked |= self.hosts[host].phase == Phase::Joining;
+                self.lose(now, host, why.to_owned(), out);
+            }
             Line::Stranger(why) if !self.is_lost(host) => self.lose(now, host, why, out),
             Line::Other if self.hosts[host].phase == Phase::Starting => {
                 let goes_on = self.agents[agent].hear_other(line);

@@ -483,3 +483,18 @@ fn a_daemon_that_does_not_come_holds_up_a_stop_for_a_moment() {
     told.up(1);
     assert_eq!(stills(&mut told), 1);
 }
+
+#[test]
+fn daemons_without_links_hint_at_a_firewall() {
+    for (lines, hints) in [(2, true), (1, false)] {
+        let mut told = Told::new(&[1], false);
+        for line in [birth::greeting(), birth::reached_at("10.0.0.2:400")].iter().take(lines) {
+            told.says(0, line);
+        }
+        told.says(0, &failed("no ancestor can be reached (daemon 0: 10.0.0.1:3999: no answer within 10 s)"));
+        told.wait(OTHERS);
+        let failure = told.failure().unwrap();
+        assert!(failure.contains("10.0.0.1:3999: no answer within 10 s"), "{failure}");
+        assert_eq!(failure.contains("\nhint: daemons link to each other"), hints, "{failure}");
+    }
+}

@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,8 @@ use super::records::{Opener, Sealer};
 pub(super) struct Flow {
     /// Distinguishes it from earlier links to the same daemon.
     pub(super) number: u64,
+    /// The other end.
+    pub(super) at: SocketAddr,
     state: Rc<Queues>,
     task: AbortHandle,
 }
@@ -65,9 +68,9 @@ impl Closing {
 impl Flow {
     /// Must be called after the owner was notified of the link.
     pub(super) fn start(made: Made, number: u64, shared: &Rc<Shared>) -> Flow {
-        let state = Rc::new(Queues::default());
+        let (state, at) = (Rc::new(Queues::default()), made.at);
         let task = tokio::task::spawn_local(run(made, number, state.clone(), shared.clone())).abort_handle();
-        Flow { number, state, task }
+        Flow { number, at, state, task }
     }
 
     pub(super) fn push(&self, bytes: Arc<[u8]>) {

@@ -201,6 +201,12 @@ impl Links {
         }
     }
 
+    /// The link to the nearest daemon of a lower number, which we have made, and the address that has answered.
+    pub fn above(&self) -> Option<(NodeId, SocketAddr)> {
+        let flows = self.shared.flows.borrow();
+        flows.range(..self.shared.me).next_back().map(|(peer, flow)| (*peer, flow.at))
+    }
+
     /// How many callers have not introduced themselves yet.
     pub fn strangers(&self) -> usize {
         self.shared.strangers.borrow().count()

@@ -128,3 +128,38 @@ fn two_names_of_one_host_are_recognized() {
         .expect_stderr(&["is left out: it is the same host as "]);
     site.expect_nothing_left();
 }
+
+#[test]
+fn daemons_that_cannot_link_name_each_address_and_port() {
+    let site = Site::in_networks(2);
+    // ssh goes over the first network.
+    let root = format!("{}/32", site.host(1).ipv4_in(1));
+    site.host(2).run(&["ip", "route", "add", "unreachable", &root]).expect("a route");
+    let refused = site.px(1, "run --host n1,n2,n3 --network 10.77.1.0/24 -n 3 true").run().expect_code(1);
+    let tried = format!(
+        "n2: linking the daemon to the others: no ancestor can be reached (daemon 0: {}:",
+        site.host(1).ipv4_in(1)
+    );
+    let refused = refused.expect_stderr(&[
+        &tried,
+        "No route to host",
+        "hint: daemons link to each other at ports",
+        "'--skip-bad-hosts'",
+    ]);
+    assert!(!refused.stderr.contains("n3: "), "{refused}");
+    site.expect_nothing_left();
+}
+
+#[test]
+fn the_links_of_daemons_are_shown_with_their_ports() {
+    let site = Site::in_networks(2);
+    let dvm = site.px(1, "dvm start --host n1,n2,n3 --network 10.77.1.0/24").start();
+    dvm.until_said("is ready");
+    let shown = site.px(1, "query QUERY_NODE_RESOURCE_USAGE --json").run().expect_code(0);
+    let link = format!("\"{}:", site.host(1).ipv4_in(1));
+    assert_eq!(shown.stdout.matches(&link).count(), 2, "{shown}");
+    assert_eq!(shown.stdout.matches("(daemon 0)").count(), 2, "{shown}");
+    site.px(1, "dvm stop").run().expect_code(0);
+    dvm.wait().expect_code(0);
+    site.expect_nothing_left();
+}

@@ -38,6 +38,8 @@ pub const LASTS: &str = "phalanx.lasts";
 /// One thing that is waiting.
 pub const WAIT: &str = "phalanx.wait";
 
+/// Of a node: the link of its daemon to the one above it, as the address and port that have answered.
+pub const LINK: &str = "phalanx.link";
 /// The keys of the directives of a spawn that were ignored, separated by commas.
 pub const IGNORED: &str = "phalanx.ignored";
 /// The state of a job: `starting`, `running`, one of the words of [`STOPPED`], `ending` or `ended`.

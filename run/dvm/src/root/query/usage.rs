@@ -6,6 +6,7 @@ use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, ProcId, Timeval, Value};
 
 use super::inquiry::Inquiry;
+use super::names;
 use super::procs::{self, megabytes};
 use super::view::View;
 use crate::msg::{NodeUsage, Subject, Usage};
@@ -39,6 +40,7 @@ pub(super) fn node_usage(dvm: &Dvm, asked: &Inquiry<'_>, qualifiers: &[Info]) ->
         let mut about =
             vec![Info::new(keys::HOSTNAME, &*dvm.nodes.name(*node)), Info::new(keys::NODEID, node.0)];
         about.extend(of_node(usage));
+        about.extend(usage.link.as_deref().map(|link| Info::new(names::LINK, link)));
         Info::new(keys::NODE_RESOURCE_USAGE, DataArray::of_infos(about))
     })))
 }
