@@ -55,6 +55,10 @@ pub enum Op {
     Connect {
         info: Vec<Info>,
     },
+    /// Ends that; likewise.
+    Disconnect {
+        info: Vec<Info>,
+    },
     Get {
         rank: Rank,
         key: String,

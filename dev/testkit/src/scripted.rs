@@ -399,7 +399,11 @@ impl RankServer for ScriptedServer {
             }
             Op::Host(op) => self.upcall(*op, vec![(from, Want::All)]),
             // These have upcalls instead.
-            Op::FenceWith { .. } | Op::Connect { .. } | Op::Group { .. } | Op::Ungroup { .. } => {
+            Op::FenceWith { .. }
+            | Op::Connect { .. }
+            | Op::Disconnect { .. }
+            | Op::Group { .. }
+            | Op::Ungroup { .. } => {
                 self.answers.push((from, RankAnswer::Done(Status::ERR_NOT_SUPPORTED)));
             }
             Op::Control { targets, directives } => {

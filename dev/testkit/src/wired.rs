@@ -207,6 +207,10 @@ impl WiredServer {
                 let procs = vec![ProcId::all(&proc.nspace)];
                 ClientCall::Connect(Connect { procs, info, endpoints: Vec::new() })
             }
+            Op::Disconnect { info } => {
+                let procs = vec![ProcId::all(&proc.nspace)];
+                ClientCall::Disconnect(Connect { procs, info, endpoints: Vec::new() })
+            }
             Op::Get { rank, key: name } => {
                 let of = ProcId::new(&proc.nspace, rank);
                 ClientCall::Get { request: LookupRequest::new(of, key(&name), &[]), info: Vec::new() }

@@ -7,6 +7,7 @@ mod control;
 mod descent;
 mod directives;
 mod iof;
+mod lost;
 mod one_job;
 mod query;
 mod relations;
