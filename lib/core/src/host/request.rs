@@ -154,6 +154,18 @@ pub struct ClientLost {
     pub cut_off: Option<String>,
 }
 
+/// A process has introduced itself as a rank whose user it is not, and was refused. It may be the rank, with a user that it has
+/// changed, or a stranger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientRefused {
+    pub proc: ProcId,
+    /// The user and the pid of the process, as the kernel reports them.
+    pub uid: u32,
+    pub pid: Option<u32>,
+    /// The rank's user, as registered.
+    pub expected: u32,
+}
+
 /// What all requests have in common.
 pub(super) trait Upcall {
     /// The asking process, if it asks for itself alone.
@@ -193,6 +205,7 @@ upcalls! {
     AbortRequest { by from on |it| it.message.clone() }
     ClientFinalized { on |_it| String::new() }
     ClientLost { on |it| it.proc.to_string() }
+    ClientRefused { on |it| it.proc.to_string() }
     ConnectRequest { as info }
     DirectModexRequest { on |it| it.proc.to_string() }
     EventsRequest { as info }

@@ -24,7 +24,7 @@ use super::peer::{Peer, PeerKind};
 use super::registry::Stage;
 use super::timers::{Timer, TimerId};
 use super::turn::Cx;
-use crate::host::{ClientLost, HostOp, HostReply, ToolRequest};
+use crate::host::{ClientLost, ClientRefused, HostOp, HostReply, ToolRequest};
 use crate::machine::{ConnId, Output, PeerCred};
 
 /// Connections that are not peers yet.
@@ -79,6 +79,14 @@ impl Shaking {
 struct Refusal {
     status: Status,
     why: &'static str,
+    /// For the host.
+    of_client: Option<Box<ClientRefused>>,
+}
+
+impl Refusal {
+    fn new(status: Status, why: &'static str) -> Refusal {
+        Refusal { status, why, of_client: None }
+    }
 }
 
 impl Strangers {
@@ -173,13 +181,10 @@ impl Strangers {
             | Flavor::Launcher
             | Flavor::NamedLauncher
             | Flavor::ClientLauncher => self.examine_tool(cx, cred, hello),
-            Flavor::LegacyTool | Flavor::LegacyLauncher => Err(Refusal {
-                status: Status::ERR_NOT_SUPPORTED,
-                why: "tools of releases before 3.0 are not served",
-            }),
-            Flavor::Scheduler => {
-                Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "schedulers are not served" })
+            Flavor::LegacyTool | Flavor::LegacyLauncher => {
+                Err(Refusal::new(Status::ERR_NOT_SUPPORTED, "tools of releases before 3.0 are not served"))
             }
+            Flavor::Scheduler => Err(Refusal::new(Status::ERR_NOT_SUPPORTED, "schedulers are not served")),
         }
     }
 
@@ -191,7 +196,9 @@ impl Strangers {
             cx.peers.jobs.client(&proc).ok_or(denied("no such namespace or rank was announced here"))?;
         if cred.uid != client.uid() {
             warn!(%proc, uid = cred.uid, expected = client.uid(), "a process of another user claims to be a rank");
-            return Err(denied("its user is not the rank's user"));
+            let refused = ClientRefused { uid: cred.uid, pid: cred.pid, expected: client.uid(), proc };
+            let of_client = Some(Box::new(refused));
+            return Err(Refusal { of_client, ..denied("its user is not the rank's user") });
         }
         check_free(cx, &proc)?;
         self.check_room(cx, &proc)?;
@@ -202,7 +209,7 @@ impl Strangers {
     /// connected peer, but may take a rank's.
     fn examine_tool(&self, cx: &Cx<'_>, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
         if cx.config.tools_of == ToolsOf::Nobody {
-            return Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "tools are not served here" });
+            return Err(Refusal::new(Status::ERR_NOT_SUPPORTED, "tools are not served here"));
         }
         check_credential(hello)?;
         let is_trusted = cred.uid == cx.config.owner_uid || cred.uid == 0;
@@ -236,7 +243,7 @@ impl Strangers {
             return Ok(());
         }
         warn!(%proc, limit = MAX_CLONES, "too many connections of one rank: refused");
-        Err(Refusal { status: Status::ERR_OUT_OF_RESOURCE, why: "its rank has too many connections" })
+        Err(Refusal::new(Status::ERR_OUT_OF_RESOURCE, "its rank has too many connections"))
     }
 
     /// Asks the host once per rank, even if several connections wait for its answer, and not at all while the rank has a live
@@ -268,7 +275,7 @@ impl Strangers {
     ) -> Option<Admitted> {
         let verdict = match status.is_success() {
             true => check_free(cx, proc),
-            false => Err(Refusal { status, why: "the host refused it" }),
+            false => Err(Refusal::new(status, "the host refused it")),
         };
         // The rank may have ended while the host decided.
         let verdict = verdict.and_then(|()| match cx.peers.jobs.client(proc) {
@@ -293,7 +300,7 @@ impl Strangers {
             HostReply::ToolAdmitted(Ok(proc)) => proc,
             reply => {
                 let status = as_failure(reply.status());
-                self.turn_away(cx, conn, Refusal { status, why: "the host refused it" });
+                self.turn_away(cx, conn, Refusal::new(status, "the host refused it"));
                 return None;
             }
         };
@@ -378,6 +385,9 @@ impl Strangers {
             cx.out.push(Output::Send { conn, frame });
         }
         self.refuse(cx, conn, refusal.why);
+        if let Some(refused) = refusal.of_client {
+            cx.ask(None, HostOp::ClientRefused(*refused), Then::Nothing);
+        }
     }
 
     fn refuse(&mut self, cx: &mut Cx<'_>, conn: ConnId, why: &str) {
@@ -400,11 +410,11 @@ fn check_free(cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
     match peers.jobs.client(proc) {
         Some(client) if client.stage() == Stage::Gone => Err(denied("the process has ended")),
         Some(_) if cx.config.refuse_clones && peers.live_connections(proc).next().is_some() => {
-            Err(Refusal { status: Status::ERR_EXISTS, why: "the rank is connected already" })
+            Err(Refusal::new(Status::ERR_EXISTS, "the rank is connected already"))
         }
         Some(_) => Ok(()),
         None if peers.conns.peers().any(|(_, peer)| peer.proc() == proc && !peer.has_finalized()) => {
-            Err(Refusal { status: Status::ERR_EXISTS, why: "a process of that name is connected already" })
+            Err(Refusal::new(Status::ERR_EXISTS, "a process of that name is connected already"))
         }
         None => Ok(()),
     }
@@ -437,7 +447,7 @@ fn is_welcomed_as_client(flavor: Flavor) -> bool {
 }
 
 fn denied(why: &'static str) -> Refusal {
-    Refusal { status: Status::ERR_NO_PERMISSIONS, why }
+    Refusal::new(Status::ERR_NO_PERMISSIONS, why)
 }
 
 /// Tools of earlier releases take any answer as a welcome, and then hang or fail at random.

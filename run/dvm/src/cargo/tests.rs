@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::host::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
+    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, ConnectRequest, DirectModexRequest,
+    EventsRequest, FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::{IofChannel, ProcState, Range, Rank, Status, keys};
@@ -329,6 +329,7 @@ fn upcalls() -> Vec<HostOp> {
         HostOp::ClientConnected(proc(0)),
         HostOp::ClientFinalized(ClientFinalized { proc: proc(0), others: true }),
         HostOp::ClientLost(ClientLost { proc: proc(0), cut_off: Some("why".to_owned()) }),
+        HostOp::ClientRefused(ClientRefused { proc: proc(0), uid: 1, pid: Some(2), expected: 3 }),
         HostOp::Abort(AbortRequest { from: proc(0), status: Status(-1), message, procs: procs.clone() }),
         HostOp::Fence(FenceRequest { procs: procs.clone(), info: infos(), data }),
         HostOp::DirectModex(DirectModexRequest { proc: proc(0), info }),

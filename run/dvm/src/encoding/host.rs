@@ -1,8 +1,8 @@
 //! Requests of servers to their hosts, and the answers: a request of this daemon's server is answered by the root.
 
 use phalanx_core::host::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
+    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, ConnectRequest, DirectModexRequest,
+    EventsRequest, FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_wire::cmd::iof::{Pull, Push};
@@ -43,10 +43,12 @@ encoded!(enum HostOp {
     23 GroupDestruct(request),
     24 Asked(asked),
     25 Overdue(request),
+    26 ClientRefused(request),
 });
 
 encoded!(struct ClientFinalized { proc, others });
 encoded!(struct ClientLost { proc, cut_off });
+encoded!(struct ClientRefused { proc, uid, pid, expected });
 encoded!(struct AbortRequest { from, status, message, procs });
 encoded!(struct FenceRequest { procs, info, data });
 encoded!(struct DirectModexRequest { proc, info });

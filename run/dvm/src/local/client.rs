@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use phalanx_core::host::ClientRefused;
 use phalanx_core::{HostCall, HostReply};
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::Text;
@@ -83,3 +84,19 @@ pub(super) fn tell_connected(cx: &mut Cx<'_>, job: &LocalJob) {
 
 /// Delays progress reports, so that they are few.
 const COLLECT: Duration = Duration::from_millis(250);
+
+/// Our server has refused a process of another user that calls itself a rank. Only the first of a job here is reported.
+pub(super) fn refused(cx: &mut Cx<'_>, job: &mut LocalJob, refused: &ClientRefused) {
+    let ClientRefused { proc, uid, pid, expected } = refused;
+    if std::mem::replace(&mut job.told_refused, true) {
+        return;
+    }
+    let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let text = format!(
+        "the PMIx server of {} has refused rank {}: the process that calls itself so{pid} runs as user {uid}, and the \
+         job as user {expected}. Ranks have the user of px: start px as user {uid}, instead of changing the user in \
+         front of the program",
+        cx.config.hostname, proc.rank
+    );
+    cx.post(Up::Note { about: Some(proc.clone()), text });
+}

@@ -66,6 +66,8 @@ pub(super) struct LocalJob {
     /// A process here could not be started.
     pub(super) start_failed: bool,
     pub(super) told_cut_off: bool,
+    /// A process was refused because of its user, and the root knows.
+    pub(super) told_refused: bool,
     pub(super) told_began: bool,
     pub(super) told_started: bool,
     pub(super) told_failed: bool,
@@ -97,6 +99,7 @@ impl LocalJob {
             registered: false,
             start_failed: false,
             told_cut_off: false,
+            told_refused: false,
             told_began: false,
             told_started: false,
             told_failed: false,

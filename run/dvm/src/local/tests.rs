@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use phalanx_core::host::{Asked, ClientLost, DirectModexRequest, FenceRequest};
+use phalanx_core::host::{Asked, ClientLost, ClientRefused, DirectModexRequest, FenceRequest};
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::{IofChannel, Rank, Status};
@@ -697,4 +697,19 @@ fn user_hears_why_a_connection_was_closed() {
     });
     // Only the first of a job is reported.
     assert_eq!(notes.collect::<Vec<_>>(), [(Some(proc(0)), text)]);
+}
+
+#[test]
+fn user_hears_which_rank_was_refused_for_its_user() {
+    let mut told = Told::running();
+    for rank in [1, 0] {
+        let refused = ClientRefused { proc: proc(rank), uid: 77, pid: Some(4711), expected: 1000 };
+        told.upcall(u64::from(rank), HostOp::ClientRefused(refused));
+        assert_eq!(told.reply(rank.into()), Some(&HostReply::Done(Status::SUCCESS)));
+    }
+    // Only the first of a job is reported.
+    let [Up::Note { about: Some(about), text }] = told.posts()[..] else { panic!("{:?}", told.wishes) };
+    let begin = "the PMIx server of n1 has refused rank 1: the process that calls itself so (pid 4711) runs as user 77, \
+                 and the job as user 1000. ";
+    assert!(*about == proc(1) && text.starts_with(begin), "{text}");
 }

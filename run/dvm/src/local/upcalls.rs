@@ -43,6 +43,12 @@ impl Tables {
                     done(cx, call);
                 }
             },
+            HostOp::ClientRefused(refused) => {
+                if let Some(job) = self.jobs.get_mut(&refused.proc.nspace) {
+                    client::refused(cx, job, &refused);
+                }
+                done(cx, call);
+            }
             HostOp::Abort(AbortRequest { from, status, message, procs }) => {
                 cx.post(Up::Abort { from, status, message, procs });
                 done(cx, call);

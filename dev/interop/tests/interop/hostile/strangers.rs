@@ -259,11 +259,35 @@ fn another_user_is_no_rank_of_a_job() {
         let outcome = client(of_stranger("env"), mischief);
         outcome.assert_line(&format!("{mischief}: closed"));
     }
+    running.until_said(&format!("of {} has refused rank 0: the process that calls itself so", host()));
+    running.until_said(&format!("runs as user {STRANGER}, and the job as user 0"));
     for mischief in ["honest", "replayed_credential"] {
         client(Job::new("env"), mischief).assert_line(&format!("{mischief}: answered 8 bytes"));
     }
     running.signal(rustix::process::Signal::TERM);
     let _ = running.wait().expect_code(143);
+}
+
+/// The program is changed to another user by something in front of it.
+#[test]
+fn ranks_of_another_user_are_named_with_it() {
+    needs_root("another user takes part");
+    let place = place();
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).env("TMPDIR", place.path()).start();
+    dvm.until_said("is ready");
+    let pid = dvm.pid().to_string();
+    let hello = fs::read_to_string(script("hostile.py")).expect("the program");
+    for options in [&[][..], &["--pid", &pid]] {
+        let job = Job::new(px_binary()).args(["run", "-n", "2"]).args(options);
+        let job = job.args(["setpriv", &format!("--reuid={STRANGER}"), "--clear-groups"]);
+        let job = job.arg(debian_file("/usr/bin/python3", "python3")).args(["-c", &hello, "honest", "0"]);
+        let outcome = job.env("TMPDIR", place.path()).env("INTEROP_MEETING", place.path()).run();
+        let said = format!("runs as user {STRANGER}, and the job as user 0. Ranks have the user of px");
+        assert_eq!(outcome.stderr.matches(&said).count(), 1, "{outcome}");
+    }
+    let stop = ["dvm", "stop", "--pid", &pid];
+    let _ = Job::new(px_binary()).args(stop).env("TMPDIR", place.path()).run().expect_code(0);
+    let _ = dvm.wait().expect_code(0);
 }
 
 /// A killed OpenPMIx server leaves its file, with a pid and a port that others may reuse.

@@ -9,7 +9,7 @@ use phalanx_wire::hello::{Flavor, HelloAnswer, SECRET, ToolWelcome};
 use phalanx_wire::{Blob, Info, ProcId};
 
 use super::world::{UID, World, hello, ns, proc, v41};
-use crate::host::{ClientLost, HostOp, HostReply, ToolRequest};
+use crate::host::{ClientLost, ClientRefused, HostOp, HostReply, ToolRequest};
 use crate::machine::{CloseReason, ConnId, Input};
 use crate::server::limits::MAX_STRANGERS;
 use crate::server::{Remote, ServerCall, ServerReturn, ToolsOf};
@@ -35,6 +35,8 @@ fn the_user_is_the_kernels_word_and_never_the_messages() {
     let mut liar = hello(&proc("job", 0));
     liar.credential = Credential::Native { uid: UID, gid: UID };
     assert!(!survives(&mut world, UID + 1, &liar.encode()));
+    let refused = ClientRefused { proc: proc("job", 0), uid: UID + 1, pid: Some(1), expected: UID };
+    assert_eq!(world.history, [HostOp::ClientRefused(refused)]);
     assert!(!survives(&mut world, 0, &liar.encode()), "root is not the rank either");
     let unknown = world.open(None);
     assert!(world.closed.contains(&unknown), "nobody is let in whom the kernel cannot name");

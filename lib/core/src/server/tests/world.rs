@@ -417,6 +417,7 @@ fn is_report(op: &HostOp) -> bool {
         HostOp::ClientConnected(_)
             | HostOp::ClientFinalized(_)
             | HostOp::ClientLost(_)
+            | HostOp::ClientRefused(_)
             | HostOp::RegisterEvents(_)
             | HostOp::DeregisterEvents(_)
             | HostOp::Notify(_)
