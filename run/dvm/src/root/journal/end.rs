@@ -56,7 +56,8 @@ pub(in crate::root) fn failure_of(journal: &Journal, first: &ProcEnd) -> JobVerd
 fn enders(journal: &Journal, procs: &[ProcEnd]) -> Vec<Ender> {
     let mut open: Ranges = procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
     let mut enders: Vec<Ender> = Vec::new();
-    for (ranks, by, signal) in journal.kills() {
+    // An order that came during a restart was for the new process, though it is noted before.
+    for (ranks, by, signal) in journal.kills_since_restarts().into_iter().chain(journal.kills().rev()) {
         let its = ranks.and(&open);
         its.iter().for_each(|rank| open.remove(rank));
         match enders.iter_mut().find(|ender| ender.by == *by && ender.signal == signal) {

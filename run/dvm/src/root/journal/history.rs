@@ -232,11 +232,26 @@ impl Journal {
     }
 
     /// The orders by job control that ended processes, in their order.
-    pub(super) fn kills(&self) -> impl Iterator<Item = (&Ranges, &ProcId, i32)> {
+    pub(super) fn kills(&self) -> impl DoubleEndedIterator<Item = (Ranges, &ProcId, i32)> {
         self.entries.iter().filter_map(|entry| match &entry.what {
-            What::Killed { ranks, by, signal } => Some((ranks, by, *signal)),
+            What::Killed { ranks, by, signal } => Some((ranks.clone(), by, *signal)),
             _ => None,
         })
+    }
+
+    /// The same without ranks that were started again since.
+    pub(super) fn kills_since_restarts(&self) -> Vec<(Ranges, &ProcId, i32)> {
+        let mut kills: Vec<(Ranges, &ProcId, i32)> = Vec::new();
+        for entry in &self.entries {
+            match &entry.what {
+                What::Killed { ranks, by, signal } => kills.push((ranks.clone(), by, *signal)),
+                What::Restarting { ranks: again, .. } => {
+                    kills.iter_mut().for_each(|(ranks, ..)| again.iter().for_each(|rank| ranks.remove(rank)));
+                }
+                _ => {}
+            }
+        }
+        kills
     }
 
     /// The first requester that sent this signal to the rank by job control.

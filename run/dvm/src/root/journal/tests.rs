@@ -277,6 +277,23 @@ fn the_report_names_the_first_failure_and_lost_ranks() {
 }
 
 #[test]
+fn orders_that_ended_an_earlier_process_end_no_later_one() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 3)), None);
+    let [first, second] = ["first", "second"].map(|name| ProcId::new(&Nspace::new(name).unwrap(), Rank(0)));
+    let kill = |ranks, by: &ProcId| What::Killed { ranks, by: by.clone(), signal: 9 };
+    journals.append(&mut journal, at(1), kill(Ranges::first(2), &first));
+    let again = What::Restarting { ranks: Ranges::single(1), by: None, from: None };
+    journals.append(&mut journal, at(2), again);
+    journals.append(&mut journal, at(3), kill([1, 2].into_iter().collect(), &second));
+    let groups = vec![EndGroup { killed_by_us: true, ..group(Ranges::first(3), 1, 3) }];
+    journals.append(&mut journal, at(4), What::Exited(Box::new(Ends { groups, ..Ends::default() })));
+    let enders = end_of(&journal, at(4), |_: NodeId| String::new()).enders;
+    let enders: Vec<_> = enders.into_iter().map(|ender| (ender.by, ender.ranks.to_string())).collect();
+    assert_eq!(enders, [(first, "0".to_owned()), (second, "1-2".to_owned())]);
+}
+
+#[test]
 fn a_reason_found_later_replaces_the_first() {
     let mut journals = journals(9, 1 << 20);
     let mut journal = journals.begin(at(0), at(0), placed(desc("job", 4)), None);
