@@ -137,9 +137,7 @@ impl JobEnd {
         }
         lines
     }
-}
 
-impl JobEnd {
     /// The other nodes that were lost before the job was over, with their ranks.
     fn lost_besides(&self, node: &str) -> Option<String> {
         let mut others: Vec<(&str, Vec<u32>)> = Vec::new();

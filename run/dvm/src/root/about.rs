@@ -6,7 +6,7 @@ use phalanx_wire::{DataArray, Info, Value};
 use crate::job::{JobVerdict, ToolProcess, Waited};
 use crate::root::query::names;
 
-/// A verdict in a form that can be turned back into one. `longest`: the bound of its details in bytes.
+/// A verdict with its details. `longest`: the bound of a text in bytes.
 pub(super) fn about_verdict(verdict: &JobVerdict, longest: usize) -> impl Iterator<Item = Info> {
     let limit = match verdict {
         JobVerdict::TimedOut { limit } => Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),

@@ -155,7 +155,6 @@ fn course(journal: &Journal) -> Vec<Info> {
     let phases = phases.iter().map(|(phase, at)| Info::new(phase, at.as_micros() as u64));
     let mut about = vec![Info::new(names::PHASES, DataArray::of_infos(phases))];
     about.extend(journal.mpi().map(|file| Info::new(names::MPI, file)));
-    about.extend(journal.ended().map(|_| Info::new(names::CONNECTED, journal.has_connected())));
     about
 }
 

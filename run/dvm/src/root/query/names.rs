@@ -56,8 +56,6 @@ pub const TOOL_PROCESS: &str = "phalanx.tool_process";
 /// What is to be said beside the verdict: why it did not start or its node was lost (`PMIX_HOSTNAME` names
 /// that), the message of the abort, the MPI library, the parent.
 pub const REASON: &str = "phalanx.reason";
-/// Whether any process of an ended job has called init.
-pub const CONNECTED: &str = "phalanx.connected";
 /// The MPI library that a process of the job was seen to have loaded before it called init.
 pub const MPI: &str = "phalanx.mpi";
 /// How long a job or process runs or has run, or how long something has waited, in milliseconds.
