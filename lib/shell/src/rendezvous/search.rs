@@ -26,6 +26,7 @@ use super::spot::{self, Spot};
 use super::stale::Stale;
 use crate::identity::Identity;
 use crate::trust::Trust;
+use crate::unmapped::STRANGER;
 
 /// Which server to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -307,10 +308,14 @@ impl Search {
 
     fn examine(&self, candidate: &Candidate, is_seen: bool, stranger: Option<u32>) -> Result<(), String> {
         let of = &candidate.rendezvous;
-        if let Some(user) = stranger.filter(|_| is_seen) {
-            return Err(format!(
-                "its server has ended; its port is that of the user {user}, who is not trusted"
-            ));
+        match stranger.filter(|_| is_seen) {
+            Some(STRANGER) => return Err(OF_ANOTHER_NAMESPACE.to_owned()),
+            Some(user) => {
+                return Err(format!(
+                    "its server has ended; its port is that of the user {user}, who is not trusted"
+                ));
+            }
+            None => {}
         }
         match self.wanted {
             _ if !is_seen => Err(bury(candidate)),
@@ -379,6 +384,9 @@ const MOST_NAMES: usize = 50_000;
 const MOST_NAMES_AT_THE_TOP: usize = 1_000_000;
 /// Most server files that are read; each keeps its directory open.
 const MOST_FILES: usize = 1024;
+/// Where our own user has the number of all users of other user namespaces.
+const OF_ANOTHER_NAMESPACE: &str = "a process outside of this user namespace listens at its port, and its user cannot be \
+    identified from here: if it is the server, use it in the user namespace in which it was started";
 /// Most reasons that are reported.
 const MOST_PASSED: usize = 64;
 
