@@ -17,7 +17,7 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 fn world(seed: u64, nodes: u32) -> World<WiredServer> {
     let server = Box::new(move |node| WiredServer::new(node, seed));
     let (limits, latency) = (Limits::default(), Duration::from_millis(1));
-    World::new(Setup { seed, nodes, radix: 2, cores: 2, limits, latency, server })
+    World::new(Setup { seed, nodes, radix: 2, cores: 6_u32.div_ceil(nodes).max(2), limits, latency, server })
 }
 
 fn run(world: &mut World<WiredServer>, on_failure: FailurePolicy, procs: u32) -> JobVerdict {
@@ -109,6 +109,55 @@ fn ranks_that_wait_for_a_failed_rank_meet_the_restarted_one() {
         }
         assert_eq!(statuses(&world, 3), [done; 3]);
         assert!(world.user.notes.iter().any(|note| note.contains("(1 of 1)")), "{:?}", world.user.notes);
+    }
+}
+
+/// Rank 3 waits in a fence when it is restarted; rank 4 may wait there, too, and fences again when that has failed. The others come
+/// later.
+fn fences_around_a_restart(seed: u64, nodes: u32, other_waits: bool) -> World<WiredServer> {
+    let mut world = world(seed, nodes);
+    script(&mut world, move |rank, life| {
+        let directives = vec![Info::new(keys::JOB_CTRL_RESTART, Value::NullString)];
+        let steps = match (rank, life) {
+            (0, _) => {
+                vec![late(5), ask(Op::Control { targets: vec![Rank(3)], directives }), late(5), fence()]
+            }
+            (3, _) => vec![fence()],
+            (4, _) if other_waits => vec![fence(), late(10), fence()],
+            _ => vec![late(10), fence()],
+        };
+        [vec![ask(Op::Init)], steps, vec![ask(Op::Finalize)]].concat()
+    });
+    let verdict = run(&mut world, FailurePolicy::KillJob, 6);
+    assert_eq!(verdict, JobVerdict::Success, "seed {seed}: {:?}", world.user.notes);
+    assert!(world.user.notes.is_empty(), "seed {seed}: {:?}", world.user.notes);
+    world
+}
+
+#[test]
+fn a_rank_restarted_in_a_fence_meets_those_that_come_later() {
+    for (seed, nodes) in (1..=20).flat_map(|seed| [(seed, 1), (seed, 3)]) {
+        let world = fences_around_a_restart(seed, nodes, false);
+        for rank in 0..6 {
+            let all = statuses(&world, rank);
+            assert!(all.iter().all(|status| status.is_success()), "{seed}, {nodes}: {rank} {all:?}");
+        }
+    }
+}
+
+#[test]
+fn ranks_that_waited_with_a_restarted_one_fence_anew() {
+    for (seed, nodes) in (1..=20).flat_map(|seed| [(seed, 1), (seed, 3)]) {
+        let world = fences_around_a_restart(seed, nodes, true);
+        let (done, gone) = (Status::SUCCESS, Status::ERR_LOST_CONNECTION);
+        for rank in 0..6 {
+            let expected = if rank == 4 {
+                vec![done, gone, done, done]
+            } else {
+                vec![done; statuses(&world, rank).len()]
+            };
+            assert_eq!(statuses(&world, rank), expected, "seed {seed}, {nodes} nodes, rank {rank}");
+        }
     }
 }
 

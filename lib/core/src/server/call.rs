@@ -26,9 +26,13 @@ pub enum ServerCall {
     /// The process has ended: requests that wait for it fail. Its committed values stay until its job is deregistered.
     /// Answer: `Done`.
     DeregisterClient(ProcId),
-    /// These ranks are restarted, on any node: their values are no longer handed out, and clients that cache them are notified.
+    /// These ranks are restarted, on any node: their values are no longer handed out, clients that cache them are notified, and
+    /// collectives that failed because of them begin anew.
     /// Answer: `Done`.
     ForgetValues { nspace: Nspace, ranks: Vec<Rank> },
+    /// These processes have failed or are being restarted, on any node: collectives of theirs for which the host was not asked
+    /// yet fail. Answer: `Done`.
+    FailCollectivesOf { nspace: Nspace, ranks: Vec<Rank> },
     /// A fence, connect, disconnect or group of these processes has failed elsewhere before this server asked the host for it: local participants,
     /// present and late, are answered with `status`. Answer: `Done`.
     FailCollective { kind: CollectiveKind, id: String, procs: Vec<ProcId>, status: Status },

@@ -20,6 +20,12 @@ impl Tables {
             ServerCall::RegisterClient { proc, uid, gid } => self.register_client(cx, &proc, uid, gid),
             ServerCall::DeregisterClient(proc) => self.deregister_client(cx, &proc),
             ServerCall::ForgetValues { nspace, ranks } => self.forget_values(cx, &nspace, &ranks),
+            ServerCall::FailCollectivesOf { nspace, ranks } => {
+                let gone = ranks.into_iter().map(|rank| ProcId::new(&nspace, rank)).collect();
+                self.collectives.fail_all_of(cx, &gone);
+                self.do_what_is_due(cx);
+                Status::SUCCESS
+            }
             ServerCall::FailCollective { kind, id, procs, status } => {
                 self.collectives.fail_next(cx, (kind, &id), &procs, status);
                 self.do_what_is_due(cx);
@@ -151,6 +157,7 @@ impl Tables {
             Ok(registered) => {
                 self.collections.outdate(&proc.nspace);
                 if registered == Registered::Again {
+                    self.collectives.begin_anew(cx, proc);
                     cx.peers.conns.forget_told_of(proc);
                 }
                 Status::SUCCESS
@@ -169,6 +176,7 @@ impl Tables {
             self.known.modex.forget_of(proc);
             cx.peers.jobs.client_mut(proc).into_iter().for_each(Client::forget_committed);
             cx.peers.conns.forget_told_of(proc);
+            self.collectives.begin_anew(cx, proc);
         }
         self.collections.outdate(nspace);
         self.events.tell_values_gone(cx, &procs);

@@ -158,11 +158,7 @@ impl Collectives {
         }
         if let Some(proc) = never {
             debug!(%proc, ?kind, "a participant has ended: the collective fails");
-            let status = match kind {
-                Kind::GroupConstruct => Status::GROUP_CONSTRUCT_ABORT,
-                _ => Status::ERR_LOST_CONNECTION,
-            };
-            return self.fail(cx, id, status);
+            return self.fail_without_a_member(cx, id);
         }
         if !complete {
             return;
@@ -217,8 +213,26 @@ impl Collectives {
         }
     }
 
-    /// Answers all participants that arrived with the failure, and notifies the host if other nodes wait.
+    fn fail_without_a_member(&mut self, cx: &mut Cx<'_>, id: u64) {
+        if let Some(status) = self.open.get(&id).map(Collective::without_a_member) {
+            self.fail(cx, id, status);
+        }
+    }
+
+    /// Fails a collective, and notifies the host if other nodes wait.
     fn fail(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
+        let Some(collective) = self.open.get(&id) else { return };
+        let signature = &collective.signature;
+        if collective.state == CollectiveState::Gathering && !cx.peers.jobs.are_all_local(&signature.procs) {
+            let failed = Due::Failed { signature: signature.clone(), status };
+            self.hand_over_before(cx, id);
+            self.due.push_back(failed);
+        }
+        self.end_with_failure(cx, id, status);
+    }
+
+    /// Answers all participants that arrived with the failure.
+    fn end_with_failure(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
         let complete = self.is_complete(cx.peers, id);
         let Some(collective) = self.open.get_mut(&id) else { return };
         if matches!(collective.state, CollectiveState::Failed(_)) {
@@ -230,10 +244,6 @@ impl Collectives {
         let waiting = collective.askers.clone();
         let signature = collective.signature.clone();
         cx.timers.cancel(timer);
-        if !with_host && !cx.peers.jobs.are_all_local(&signature.procs) {
-            self.hand_over_before(cx, id);
-            self.due.push_back(Due::Failed { signature: signature.clone(), status });
-        }
         if complete {
             self.close(cx, id);
         }
@@ -295,6 +305,35 @@ impl Collectives {
         for id in affected {
             self.advance(cx, id);
             self.close_if_abandoned(cx, id);
+        }
+    }
+
+    /// The host reports that these processes have failed or are being restarted, on any node: collectives of theirs that are
+    /// still gathering fail, whether they had arrived or not, unless these continue without members that have ended.
+    pub(super) fn fail_all_of(&mut self, cx: &mut Cx<'_>, gone: &BTreeSet<ProcId>) {
+        let concerns = |c: &Collective| {
+            let procs = &c.signature.procs;
+            let is_member = |proc: &ProcId| procs.iter().any(|member| member.covers(proc));
+            c.state == CollectiveState::Gathering
+                && !c.goes_on_without_the_dead()
+                && gone.iter().any(is_member)
+        };
+        let affected: Vec<u64> = self.open.iter().filter(|(_, c)| concerns(c)).map(|(id, _)| *id).collect();
+        for id in affected {
+            if let Some(status) = self.open.get(&id).map(Collective::without_a_member) {
+                self.end_with_failure(cx, id, status);
+            }
+        }
+    }
+
+    /// A new process has taken a participant's place: failed collectives are not kept for it, nor for others that arrive late.
+    pub(super) fn begin_anew(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let is_failed = |c: &Collective| matches!(c.state, CollectiveState::Failed(_));
+        let is_of = |c: &Collective| c.signature.procs.iter().any(|member| member.covers(proc));
+        let open = self.open.iter().filter(|(_, c)| is_failed(c) && is_of(c));
+        let failed: Vec<u64> = open.map(|(id, _)| *id).collect();
+        for id in failed {
+            self.close(cx, id);
         }
     }
 

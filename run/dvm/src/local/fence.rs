@@ -16,7 +16,7 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::local::calls::Call;
-use crate::local::job::Jobs;
+use crate::local::job::{Jobs, LocalJob};
 use crate::local::proc::Proc;
 use crate::local::timer::Timer;
 use crate::local::turn::{Cx, ENOUGH};
@@ -234,6 +234,16 @@ impl Rounds {
     pub(super) fn give_up(&mut self, cx: &mut Cx<'_>, tables: (&mut Jobs, &Arc<NodeTable>), op: &OpId) {
         let OpId::Collective(collective) = op else { return };
         self.answer(cx, tables, op, &Err(collective.kind.without_a_member()));
+    }
+}
+
+/// These ranks have failed or are being restarted somewhere: our server does not let its clients wait for them.
+pub(super) fn without(cx: &mut Cx<'_>, job: &mut LocalJob, ranks: &Ranges) {
+    job.dead.add(ranks);
+    if job.registered {
+        let (nspace, ranks) = (job.desc.nspace.clone(), ranks.iter().map(Rank).collect());
+        let fails = ServerCall::FailCollectivesOf { nspace, ranks };
+        cx.call(fails, Call::Told("the failure of the collectives of ranks that are gone"));
     }
 }
 

@@ -227,7 +227,7 @@ impl Tables {
                 }
             },
             Down::Dead { nspace, ranks } => {
-                self.jobs.get_mut(nspace).into_iter().for_each(|job| job.dead.add(ranks));
+                self.jobs.get_mut(nspace).into_iter().for_each(|job| fence::without(cx, job, ranks));
             }
             Down::Renewed { nspace, ranks, from } => {
                 let Some(job) = self.jobs.get_mut(nspace) else { return };
