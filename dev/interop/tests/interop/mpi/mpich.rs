@@ -41,7 +41,7 @@ fn mpich_inside_mpi4py_below_a_script_gets_a_line() {
     let seen = place.path().join("seen");
     let python = debian_file("/usr/bin/python3", "python3");
     let script = format!(
-        "'{}' '{}' libmpich.so.12 {}; :",
+        "'{}' '{}' libmpich.so.12 '{}'; :",
         python.display(),
         script("mpi_loaded.py").display(),
         seen.display()
