@@ -89,6 +89,7 @@ fn px(mut args: Vec<OsString>) -> u8 {
         Ok(Command::Man(args)) => finish(cmd::man::run(&args), false),
         Ok(Command::Dvm(args)) => match &args.command {
             DvmCommand::Start(args) => finish(cmd::dvm::start(args), args.json),
+            DvmCommand::Status(args) => finish(cmd::dvm::status(args), args.json),
             DvmCommand::Stop(args) => finish(cmd::dvm::stop(args), args.json),
         },
         Ok(Command::Ps(args)) => finish(cmd::ps::run(&args), args.json),

@@ -19,6 +19,8 @@ pub(crate) struct DvmArgs {
 pub(crate) enum DvmCommand {
     /// Start a DVM that runs jobs until it is stopped
     Start(DvmStartArgs),
+    /// Show the nodes of a DVM, their slots and links, and its jobs
+    Status(DvmStatusArgs),
     /// End the jobs of a DVM, and then the DVM
     Stop(DvmStopArgs),
 }
@@ -84,6 +86,16 @@ impl From<SteerWord> for Steer {
             SteerWord::Any => Steer::Any,
         }
     }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DvmStatusArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 #[derive(Clone, Debug, Args)]

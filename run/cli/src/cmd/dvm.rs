@@ -26,8 +26,10 @@ use crate::tool::choice::{self, Requirement};
 use crate::{background, tool};
 
 mod pauses;
+mod status;
 
 use pauses::Pauses;
+pub(crate) use status::status;
 
 /// Runs until it is stopped.
 pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {

@@ -6,7 +6,7 @@ use phalanx_dvm::names;
 use pmix::{DataArray, Info, InfoList, Query, Tool, Value, keys};
 use serde_json::{Value as Json, json};
 
-use crate::args::tools::PsArgs;
+use crate::args::tools::{PsArgs, ServerArgs};
 use crate::failure::Failure;
 use crate::render::ps::{self, Details, Job, Rank, Server};
 use crate::render::{hint, value, words};
@@ -44,15 +44,18 @@ pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
 /// The one server that the options name.
 fn named(args: &PsArgs) -> Result<Server, Failure> {
     let tool = tool::attach(&args.server, args.json)?;
+    Ok(Server { jobs: jobs(&tool, args)?, ..server_of(&tool, &args.server)? })
+}
+
+/// The server that a tool is attached to, without its jobs.
+pub(in crate::cmd) fn server_of(tool: &Tool, server: &ServerArgs) -> Result<Server, Failure> {
     let attached = tool.servers().map_err(|error| tool::failed("cannot tell which server it is", &error))?;
     let attached = attached.into_iter().next();
     let name = attached.as_ref().map(|server| server.server.nspace.to_string()).unwrap_or_default();
     let uri = attached.map(|server| server.uri.to_string());
-    let known =
-        tool::servers_here(&tool, &args.server)?.iter().map(described).find(|server| server.uri == uri);
+    let known = tool::servers_here(tool, server)?.iter().map(described).find(|server| server.uri == uri);
     // A server on another node has no file here.
-    let server = known.unwrap_or_else(|| Server { name, uri, ..Server::default() });
-    Ok(Server { jobs: jobs(&tool, args)?, ..server })
+    Ok(known.unwrap_or_else(|| Server { name, uri, ..Server::default() }))
 }
 
 /// Every server of this machine. One that refuses us is shown with the reason. Without any, the server that started this process; its files may be
@@ -94,10 +97,7 @@ fn described(about: &DataArray) -> Server {
 }
 
 fn jobs(tool: &Tool, args: &PsArgs) -> Result<Vec<Job>, Failure> {
-    let mut jobs = match ask(tool, names::JOBS, &[]) {
-        Ok(info) => value::records(&info, names::JOBS).iter().map(Job::from_record).collect(),
-        Err(_) => standard_jobs(tool)?,
-    };
+    let mut jobs = all_jobs(tool)?;
     match &args.job {
         Some(wanted) => jobs.retain(|job| job.nspace == *wanted),
         None => jobs.retain(|job| args.all || job.state != "ended"),
@@ -113,6 +113,14 @@ fn jobs(tool: &Tool, args: &PsArgs) -> Result<Vec<Job>, Failure> {
         }
     }
     Ok(jobs)
+}
+
+/// The jobs without their ranks, those that have ended included.
+pub(in crate::cmd) fn all_jobs(tool: &Tool) -> Result<Vec<Job>, Failure> {
+    match ask(tool, names::JOBS, &[]) {
+        Ok(info) => Ok(value::records(&info, names::JOBS).iter().map(Job::from_record).collect()),
+        Err(_) => standard_jobs(tool),
+    }
 }
 
 /// The jobs by the keys of the standard.
@@ -152,7 +160,7 @@ fn ask(tool: &Tool, key: &str, qualifiers: &[Info]) -> Result<Vec<Info>, pmix::E
 }
 
 impl Server {
-    fn json(&self) -> Json {
+    pub(in crate::cmd) fn json(&self) -> Json {
         json!({
             "server": self.name,
             "pid": self.pid,

@@ -3,6 +3,7 @@
 pub(crate) mod decided;
 pub(crate) mod ending;
 pub(crate) mod hint;
+pub(crate) mod nodes;
 pub(crate) mod ps;
 pub(crate) mod style;
 pub(crate) mod table;

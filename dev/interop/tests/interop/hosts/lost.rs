@@ -81,6 +81,13 @@ fn a_job_that_may_goes_on_without_a_lost_daemon() {
     outcome.expect_lines(["n1", "n1", "n3", "n3"].map(str::to_owned));
     let why = site.px(3, "why").run().expect_code(0);
     assert!(why.stdout.contains("nothing is waiting"), "{why}");
+    let status = site.px(3, &format!("dvm status --nspace {name}")).run().expect_code(0);
+    let nodes: Vec<Vec<&str>> = status.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    let of = |host: &str| nodes.iter().find(|words| words.get(1) == Some(&host)).cloned().unwrap_or_default();
+    assert_eq!(of("n1")[..5], ["0", "n1", "up", "0", "2"], "{status}");
+    assert_eq!(of("n2")[..], ["1", "n2", "lost", "-", "-"], "{status}");
+    assert_eq!(of("n3")[..5], ["2", "n3", "up", "0", "2"], "{status}");
+    assert_eq!(of("n3").iter().rev().take(2).rev().copied().collect::<String>(), "(daemon0)", "{status}");
     site.px(1, "dvm stop").run().expect_code(0);
     dvm.wait().expect_code(0);
     site.expect_nothing_left();

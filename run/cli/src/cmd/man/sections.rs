@@ -333,7 +333,7 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
                 ),
                 ("px dvm stop --system", "End its jobs, and then the DVM."),
             ],
-            see_also: &["px", "px-run", "px-dvm-start", "px-dvm-stop"],
+            see_also: &["px", "px-run", "px-dvm-start", "px-dvm-status", "px-dvm-stop"],
             ..TOOL
         },
     ),
@@ -350,7 +350,15 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
             signals: DVM_SIGNALS,
             exit_status: DVM_STATUS,
             environment: &[TMPDIR, SYSTEM_TMPDIR, RNDZ_URI, RNDZ_FILE, KEEPALIVE, LOG],
-            see_also: &["px-dvm-stop", "px-run"],
+            see_also: &["px-dvm-status", "px-dvm-stop", "px-run"],
+            ..TOOL
+        },
+    ),
+    (
+        "px-dvm-status",
+        Sections {
+            examples: &[("px dvm status --system", "Show the nodes of the machine's DVM, and its jobs.")],
+            see_also: &["px-dvm-start", "px-dvm-stop", "px-ps"],
             ..TOOL
         },
     ),

@@ -183,7 +183,7 @@ pub(super) fn available_slots(dvm: &Dvm) -> u32 {
     nodes.iter().map(|node| free(slots(&node.slots, node.topology.cpus().count()), node.in_use)).sum()
 }
 
-fn slots(stated: &Slots, cpus: u32) -> u32 {
+pub(super) fn slots(stated: &Slots, cpus: u32) -> u32 {
     match stated {
         Slots::Stated(slots) => *slots,
         Slots::Unstated | Slots::Mentioned(_) => cpus,

@@ -7,6 +7,7 @@ mod inquiry;
 mod job;
 mod map;
 pub mod names;
+mod nodes;
 mod past;
 mod procs;
 mod usage;
@@ -52,6 +53,7 @@ pub(crate) const KEYS: &[&str] = &[
     names::REQUESTS,
     names::WAITS,
     names::LASTS,
+    names::NODES,
     names::MAP,
     // Of one job.
     keys::QUERY_JOB_STATUS,
@@ -193,6 +195,7 @@ fn answer_query(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) 
         names::HAPPENINGS => past::happenings(dvm, asked.now, qualifiers).into(),
         names::REQUESTS => asked.answered.told(asked.operations, asked.now, qualifiers)?.into(),
         names::LASTS => dvm.config.lasts.into(),
+        names::NODES => nodes::all_nodes(dvm, asked)?.into(),
         names::MAP => match map::map(dvm, asked, qualifiers)? {
             Ok(placed) => Value::ByteObject(placed.to_bytes().into()),
             Err(why) => why.into(),
@@ -206,7 +209,7 @@ fn answer_query(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) 
 fn subject(key: &str, from: &ProcId, qualifiers: &[Info]) -> Option<Subject> {
     let usage = match key {
         names::WAITS => return Some(Subject::Waits),
-        keys::QUERY_NODE_RESOURCE_USAGE => return Some(Subject::Nodes),
+        keys::QUERY_NODE_RESOURCE_USAGE | names::NODES => return Some(Subject::Nodes),
         keys::QUERY_MEMORY_USAGE | keys::QUERY_PROC_RESOURCE_USAGE => true,
         keys::QUERY_PROC_TABLE
         | keys::QUERY_LOCAL_PROC_TABLE
