@@ -10,6 +10,7 @@
  *   after    for gets: it commits another key first, and this one three seconds later; the others wait for a minute
  *   ends     it finalizes at once, and ends with 0
  *   fails    it ends with 3, not finalized
+ *   again    it is started again while it waits in the call, and then makes it once more; the others make it after that
  *
  * Each rank whose call ends prints "RANK: STATUS", the number. Files of these names in DIRECTORY show that it has ended. */
 #include "check.h"
@@ -35,6 +36,37 @@ static void await(pmix_rank_t rank)
         usleep(5000);
 }
 
+static void ended(pmix_status_t status, void *data)
+{
+    (void)status, (void)data;
+}
+
+static void told(pmix_status_t status, pmix_info_t *info, size_t count, void *data, pmix_release_cbfunc_t release,
+                 void *release_data)
+{
+    (void)status, (void)info, (void)count, (void)data;
+    if (release != NULL)
+        release(release_data);
+}
+
+/* Requests reach the server in order, so it waits in the call when its restart begins. */
+static void restart_while_it_waits(void)
+{
+    pmix_proc_t all = process(PMIX_RANK_WILDCARD), one = process(1);
+    pmix_info_t restart;
+
+    if (is(call, "fence"))
+        OK(PMIx_Fence_nb(&all, 1, NULL, 0, ended, NULL));
+    if (is(call, "connect"))
+        OK(PMIx_Connect_nb(&all, 1, NULL, 0, ended, NULL));
+    if (is(call, "group"))
+        OK(PMIx_Group_construct_nb("all", &all, 1, NULL, 0, told, NULL));
+    PMIX_INFO_LOAD(&restart, PMIX_JOB_CTRL_RESTART, NULL, PMIX_STRING);
+    PMIx_Job_control_nb(&one, 1, &restart, 1, told, NULL);
+    for (;;)
+        pause();
+}
+
 static pmix_status_t ask(bool limited)
 {
     pmix_proc_t all = process(PMIX_RANK_WILDCARD), one = process(1);
@@ -58,17 +90,22 @@ static pmix_status_t ask(bool limited)
     return status;
 }
 
-static void say(pmix_status_t status)
+static void leave_file(void)
 {
     char path[1024];
     FILE *file;
 
-    printf("%u: %d\n", me.rank, status);
-    fflush(stdout);
     file_of(me.rank, path, sizeof path);
     file = fopen(path, "w");
     CHECK(file != NULL, "%s", path);
     fclose(file);
+}
+
+static void say(pmix_status_t status)
+{
+    printf("%u: %d\n", me.rank, status);
+    fflush(stdout);
+    leave_file();
 }
 
 int main(int argc, char **argv)
@@ -83,6 +120,10 @@ int main(int argc, char **argv)
     if (me.rank == 1) {
         if (is(fate, "fails"))
             _exit(3);
+        if (is(fate, "again") && getenv("PHALANX_RESTARTS") == NULL)
+            restart_while_it_waits();
+        if (is(fate, "again"))
+            leave_file();
         if (is(fate, "late"))
             usleep(300000);
         if (is(fate, "after")) {
@@ -94,7 +135,9 @@ int main(int argc, char **argv)
             if (rank != 1)
                 await(rank);
     }
-    if (me.rank != 1 || is(fate, "late") || is(fate, "behind") || is(fate, "after"))
+    if (me.rank != 1 && is(fate, "again"))
+        await(1);
+    if (me.rank != 1 || is(fate, "late") || is(fate, "behind") || is(fate, "after") || is(fate, "again"))
         say(ask(limited));
     PMIx_Finalize(NULL, 0);
     return 0;

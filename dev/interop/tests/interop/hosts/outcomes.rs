@@ -20,22 +20,25 @@ const NOT_FOUND: i32 = -46;
 const GROUP_CONSTRUCT_ABORT: i32 = -165;
 
 /// The call, the behaviour of rank 1, the result for ranks 0, 2 and 3, and the result for rank 1.
-const OUTCOMES: [(&str, &str, i32, Option<i32>); 21] = [
+const OUTCOMES: [(&str, &str, i32, Option<i32>); 24] = [
     ("fence", "late", SUCCESS, Some(SUCCESS)),
     ("fence", "never", TIMEOUT, None),
     ("fence", "behind", TIMEOUT, Some(TIMEOUT)),
     ("fence", "ends", LOST_CONNECTION, None),
     ("fence", "fails", LOST_CONNECTION, None),
+    ("fence", "again", SUCCESS, Some(SUCCESS)),
     ("connect", "late", SUCCESS, Some(SUCCESS)),
     ("connect", "never", TIMEOUT, None),
     ("connect", "behind", TIMEOUT, Some(TIMEOUT)),
     ("connect", "ends", LOST_CONNECTION, None),
     ("connect", "fails", LOST_CONNECTION, None),
+    ("connect", "again", SUCCESS, Some(SUCCESS)),
     ("group", "late", SUCCESS, Some(SUCCESS)),
     ("group", "never", TIMEOUT, None),
     ("group", "behind", TIMEOUT, Some(TIMEOUT)),
     ("group", "ends", GROUP_CONSTRUCT_ABORT, None),
     ("group", "fails", GROUP_CONSTRUCT_ABORT, None),
+    ("group", "again", SUCCESS, Some(SUCCESS)),
     ("get", "late", SUCCESS, Some(SUCCESS)),
     ("get", "never", TIMEOUT, None),
     ("get", "behind", TIMEOUT, Some(SUCCESS)),
