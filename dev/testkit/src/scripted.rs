@@ -11,7 +11,9 @@ use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, DirectModexRequest, EventsRequest, FenceRequest,
 };
 use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
-use phalanx_core::{CallId, Event, HostCall, HostOp, HostReply, Input, Machine, Outbox, Output, Time};
+use phalanx_core::{
+    CallId, Event, HostCall, HostOp, HostReply, Input, Machine, Outbox, Output, Rights, Time,
+};
 use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::iof::DROPPED;
@@ -33,6 +35,7 @@ pub struct ScriptedServer {
     /// Upcalls to emit at the next turn.
     out: Vec<(HostCall, HostOp)>,
     pending: BTreeMap<u64, Pending>,
+    rights: Rights<u64>,
     fences: Vec<Fence>,
     committed: BTreeMap<ProcId, BTreeMap<String, Vec<u8>>>,
     /// Modex data of other processes, from fences.
@@ -159,8 +162,12 @@ impl Machine for ScriptedServer {
                     out.push(Output::Return { id, result });
                 }
             }
-            Input::Host { call, reply } => self.on_reply(&call, reply),
+            Input::Host { call, reply } => self.on_reply(call.use_up(), reply),
             _ => {}
+        }
+        while let Some(call) = self.rights.next_dropped() {
+            let pending = self.pending.get(&call);
+            assert!(pending.is_none(), "the host has dropped upcall {call}: {pending:?}");
         }
         self.taps.values_mut().for_each(|tap| tap.take(now, out));
         for (call, op) in self.out.drain(..) {
@@ -250,10 +257,10 @@ impl ScriptedServer {
         tap.most_waiting = tap.most_waiting.max(tap.waiting.iter().map(|unread| unread.data.len()).sum());
     }
 
-    fn on_reply(&mut self, call: &HostCall, reply: HostReply) {
-        let pending = self.pending.remove(&call.number());
+    fn on_reply(&mut self, call: u64, reply: HostReply) {
+        let pending = self.pending.remove(&call);
         let Pending { waiting, .. } =
-            pending.unwrap_or_else(|| panic!("{call:?} is answered twice, with {reply:?}"));
+            pending.unwrap_or_else(|| panic!("upcall {call} is answered twice, with {reply:?}"));
         if let (HostReply::Modex(Ok(blob)), Some((proc, _))) = (&reply, waiting.first())
             && !blob.is_empty()
         {
@@ -299,7 +306,7 @@ impl ScriptedServer {
     fn upcall(&mut self, op: HostOp, waiting: Vec<(ProcId, Want)>) {
         self.last += 1;
         self.pending.insert(self.last, Pending { operation: op.operation(), waiting });
-        self.out.push((HostCall::new(self.last), op));
+        self.out.push((HostCall::noticed_by(&self.rights, self.last), op));
     }
 
     /// Joins the local part of a fence; the upcall follows when all local members have joined.

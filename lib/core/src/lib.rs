@@ -12,6 +12,7 @@ pub mod job;
 mod machine;
 pub mod output;
 mod qualified;
+mod right;
 pub mod server;
 pub mod server_process;
 mod stop;
@@ -31,6 +32,7 @@ pub use machine::{
     PeerCred, Time,
 };
 pub use qualified::opened as opened_qualified;
+pub use right::{Right, Rights};
 pub use server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 pub use server_process::{ServerProcess, ServerProcessCall, ServerProcessReturn};
 pub use store::{Lookup, LookupRequest, OpenCollected, Realm, Store};

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::host::{HostOp, HostReply};
+use crate::right::{Right, Rights};
 
 /// Nanoseconds since a moment that the shell chose. Only differences mean anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -44,19 +45,30 @@ ids! {
     HandlerId
 }
 
-/// The right to answer one upcall: it cannot be copied, and giving the answer uses it up.
-#[must_use = "whoever has asked waits for the answer"]
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HostCall(u64);
+/// The right to answer one upcall: it cannot be copied, and giving the answer uses it up. The server notices at the end of its
+/// next turn if its host has dropped one unused.
+#[must_use = "a client waits for the answer"]
+#[derive(Debug)]
+pub struct HostCall(Right<u64>);
 
 impl HostCall {
-    /// For machines and their stand-ins.
+    /// For stand-ins of servers, which do not notice if it is dropped.
     pub const fn new(number: u64) -> HostCall {
-        HostCall(number)
+        HostCall(Right::unobserved(number))
+    }
+
+    /// A server notices by these `rights` if it is dropped.
+    pub fn noticed_by(rights: &Rights<u64>, number: u64) -> HostCall {
+        HostCall(rights.make(number))
     }
 
     pub const fn number(&self) -> u64 {
-        self.0
+        self.0.to()
+    }
+
+    /// Uses it up: the answer is given, or the server ends.
+    pub fn use_up(self) -> u64 {
+        self.0.use_up()
     }
 }
 

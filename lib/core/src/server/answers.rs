@@ -13,38 +13,48 @@ use crate::machine::HostCall;
 
 impl Tables {
     pub(super) fn on_host(&mut self, cx: &mut Cx<'_>, call: HostCall, reply: HostReply) {
-        let Some(then) = cx.upcalls.close(call.number()) else {
-            return debug!(
-                number = call.number(),
-                "nobody waits for this answer of the host, or it came twice: ignored"
-            );
-        };
+        let number = call.number();
+        match cx.upcalls.close(call) {
+            Some(then) => self.on_answer(cx, then, reply),
+            None => debug!(number, "no request waits for this answer of the host, or it came twice: ignored"),
+        }
+    }
+
+    /// Refuses requests to which the host has dropped the right to answer.
+    pub(super) fn refuse_dropped(&mut self, cx: &mut Cx<'_>) {
+        while let Some(then) = cx.upcalls.next_dropped() {
+            self.on_answer(cx, then, HostReply::Done(Status::ERROR));
+        }
+    }
+
+    pub(super) fn on_answer(&mut self, cx: &mut Cx<'_>, then: Then, reply: HostReply) {
         let status = reply.status();
         match then {
             Then::Nothing => {}
-            Then::Answer(to) | Then::Finalize(to) => cx.answer(&to, status),
+            Then::Answer(to) | Then::Finalize(to) => cx.answer(to, status),
             Then::AnswerCancel { to, unless_known } if status == Status::ERR_NOT_SUPPORTED => {
-                cx.answer_infos(&to, unless_known, Vec::new());
+                cx.answer_infos(to, unless_known, Vec::new());
             }
             Then::AnswerInfos(to) | Then::AnswerCancel { to, .. } => match reply {
-                HostReply::Infos(status, info) => cx.answer_infos(&to, status, info),
-                _ => cx.answer(&to, status),
+                HostReply::Infos(status, info) => cx.answer_infos(to, status, info),
+                _ => cx.answer(to, status),
             },
-            Then::AnswerCredential(to) => credential::on_credential(cx, &to, reply),
-            Then::AnswerLookup(to) => publish::on_looked_up(cx, &to, reply),
+            Then::AnswerCredential(to) => credential::on_credential(cx, to, reply),
+            Then::AnswerLookup(to) => publish::on_looked_up(cx, to, reply),
             Then::AnswerPull { to, handle, wishes } => {
-                self.streams.on_pull_answered(cx, &to, handle, &wishes, reply);
+                self.streams.on_pull_answered(cx, to, handle, &wishes, reply);
             }
             Then::AnswerPush { to, bytes } => {
-                self.streams.on_push_answered(cx, &to, bytes, status);
-                self.read_frames(cx, to.conn);
+                let conn = to.conn;
+                self.streams.on_push_answered(cx, to, bytes, status);
+                self.read_frames(cx, conn);
             }
-            Then::AnswerStop { to, handle } => self.streams.on_stop_answered(cx, &to, handle, status),
+            Then::AnswerStop { to, handle } => self.streams.on_stop_answered(cx, to, handle, status),
             Then::AnswerQuery { to, order, known, spare } => {
-                query::on_query_answered(cx, &to, &order, (known, spare), reply);
+                query::on_query_answered(cx, to, &order, (known, spare), reply);
             }
             Then::AnswerSpawn { to, dressed } => {
-                spawn::on_spawned(cx, &mut self.streams, &self.known.describer, (&to, dressed), reply);
+                spawn::on_spawned(cx, &mut self.streams, &self.known.describer, (to, dressed), reply);
             }
             Then::AdmitClients(proc) => self.on_clients_admitted(cx, &proc, status),
             Then::AdmitTool(conn) => {
@@ -53,14 +63,14 @@ impl Tables {
                 }
             }
             Then::Assembled { to, id, is_watched } => {
-                self.groups.on_assembled(cx, &self.known.describer, &to, (id, is_watched), reply);
+                self.groups.on_assembled(cx, &self.known.describer, to, (id, is_watched), reply);
             }
             Then::Collective(id) => self.on_collective_answered(cx, id, reply),
             Then::Overdue(id) if !status.is_success() => self.collectives.fail_overdue(cx, id),
             Then::Overdue(_) => {}
             Then::DirectModex(proc, key) => self.on_direct_modex_answered(cx, &(proc, key), reply),
             Then::Lost(proc) => self.on_loss_acknowledged(cx, &proc),
-            Then::RegisterEvents(to) => self.events.on_registration_answered(cx, &to, status),
+            Then::RegisterEvents(to) => self.events.on_registration_answered(cx, to, status),
         }
     }
 

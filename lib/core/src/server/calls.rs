@@ -9,6 +9,7 @@ use super::call::{ServerCall, ServerReturn};
 use super::registry::{Client, Registered};
 use super::setup::environment;
 use super::turn::Cx;
+use crate::host::HostReply;
 use crate::job::JobInfo;
 use crate::machine::CallId;
 
@@ -125,7 +126,10 @@ impl Tables {
         self.groups.forget_of(nspace);
         self.events.forget_of(nspace);
         cx.peers.conns.forget_told_in(nspace);
-        cx.upcalls.forget_askers_of(nspace);
+        // For those that are still connected: a tool may bear the name of the job.
+        for then in cx.upcalls.close_those_for(nspace) {
+            self.on_answer(cx, then, HostReply::Done(Status::ERR_LOST_CONNECTION));
+        }
         debug_assert!(self.traces_of(cx, nspace).is_empty(), "{nspace}: {:?}", self.traces_of(cx, nspace));
         Status::SUCCESS
     }

@@ -60,7 +60,7 @@ impl Collections {
         modex: &Modex,
         fence: &Collective,
     ) -> Vec<Collected> {
-        if cx.config.collections.is_none() || !fence.latest_first().any(|asker| reads_files(cx, asker)) {
+        if cx.config.collections.is_none() || !fence.askers().iter().any(|asker| reads_files(cx, asker)) {
             return Vec::new();
         }
         let procs = &fence.signature.procs;

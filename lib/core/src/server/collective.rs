@@ -70,10 +70,10 @@ impl Collectives {
                 Kind::GroupConstruct => Status::ERR_NOT_A_MEMBER,
                 _ => Status::ERR_BAD_PARAM,
             };
-            return cx.answer(&from, status);
+            return cx.answer(from, status);
         }
         let Some((id, is_new)) = self.find_or_open(cx, &from, signature) else {
-            return cx.answer(&from, Status::ERR_OUT_OF_RESOURCE);
+            return cx.answer(from, Status::ERR_OUT_OF_RESOURCE);
         };
         let Some(collective) = self.open.get_mut(&id) else { return };
         let failed = matches!(collective.state, CollectiveState::Failed(_));
@@ -87,19 +87,15 @@ impl Collectives {
         if with_clones {
             *arrival = Arrival::ByAllClones;
         }
-        collective.askers.push(from.clone());
-        let state = collective.state;
-        match state {
-            CollectiveState::Failed(status) => {
-                cx.answer(&from, status);
-                self.close_if_abandoned(cx, id);
-            }
-            // No local participant is missing once the host was asked.
-            CollectiveState::WithHost => {}
-            // A participant that will never arrive is noticed when the collective opens and when the participant ends, not
-            // at each arrival.
-            CollectiveState::Gathering if is_new || self.is_complete(cx.peers, id) => self.advance(cx, id),
-            CollectiveState::Gathering => {}
+        if let CollectiveState::Failed(status) = collective.state {
+            cx.answer(from, status);
+            return self.close_if_abandoned(cx, id);
+        }
+        collective.askers.push(from);
+        // A participant that will never arrive is noticed when the collective opens and when the participant ends, not at
+        // each arrival.
+        if is_new || self.is_complete(cx.peers, id) {
+            self.advance(cx, id);
         }
     }
 
@@ -241,14 +237,14 @@ impl Collectives {
         let with_host = collective.state == CollectiveState::WithHost;
         collective.state = CollectiveState::Failed(status);
         let timer = collective.timer.take();
-        let waiting = collective.askers.clone();
+        let waiting = std::mem::take(&mut collective.askers);
         let signature = collective.signature.clone();
         cx.timers.cancel(timer);
         if complete {
             self.close(cx, id);
         }
         for asker in waiting {
-            cx.answer(&asker, status);
+            cx.answer(asker, status);
         }
         self.close_if_abandoned(cx, id);
         if with_host {
@@ -359,9 +355,9 @@ impl Collectives {
                 continue;
             }
             touched.push(*id);
-            let before = collective.askers.len();
-            collective.askers.retain(|asker| asker.conn != conn);
-            let has_left = collective.askers.len() < before;
+            let gone: Vec<Asker> = collective.askers.extract_if(.., |asker| asker.conn == conn).collect();
+            let has_left = !gone.is_empty();
+            gone.into_iter().for_each(Asker::forget);
             if has_left && !collective.askers.iter().any(|asker| asker.proc == *proc) {
                 collective.arrived.remove(proc);
                 free.push(*id);

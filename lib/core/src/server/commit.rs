@@ -18,7 +18,7 @@ pub(super) enum Change {
     Values,
 }
 
-pub(super) fn on_commit(cx: &mut Cx<'_>, from: &Asker, commit: Commit) -> Change {
+pub(super) fn on_commit(cx: &mut Cx<'_>, from: Asker, commit: Commit) -> Change {
     let proc = from.proc.clone();
     let Some(client) = cx.peers.jobs.client_mut(&proc) else {
         // A tool without a job has no peers that could get its values.
@@ -40,15 +40,16 @@ pub(super) fn on_commit(cx: &mut Cx<'_>, from: &Asker, commit: Commit) -> Change
 }
 
 /// A commit that cannot be decoded: gets that wait for its values wait in vain.
-pub(super) fn on_unreadable_commit(cx: &mut Cx<'_>, from: &Asker) -> Change {
-    cx.answer(from, Status::ERR_UNPACK_FAILURE);
-    match cx.peers.jobs.client_mut(&from.proc) {
+pub(super) fn on_unreadable_commit(cx: &mut Cx<'_>, from: Asker) -> Change {
+    let change = match cx.peers.jobs.client_mut(&from.proc) {
         Some(client) => {
             client.committed_mut().note_refused(Status::ERR_UNPACK_FAILURE);
             Change::Values
         }
         None => Change::None,
-    }
+    };
+    cx.answer(from, Status::ERR_UNPACK_FAILURE);
+    change
 }
 
 /// Values that came with a request other than a commit, as 6.1 clients send them: `pmix.pdata`, an array of their owner,

@@ -46,10 +46,10 @@ pub(super) fn on_answered(
     reply: &HostReply,
 ) {
     let status = reply.status();
-    let Some(collective) = collectives.close(cx, id) else { return };
+    let Some(mut collective) = collectives.close(cx, id) else { return };
     let connected = status.is_success() && collective.signature.kind == Kind::Connect;
     let jobs = cx.peers.jobs.among(&collective.signature.procs);
-    for asker in collective.latest_first() {
+    for asker in collective.take_askers() {
         if connected {
             welcome(cx, describer, asker, &jobs);
         } else {
@@ -59,7 +59,7 @@ pub(super) fn on_answered(
 }
 
 /// Sends a connected process the data of the other jobs.
-fn welcome(cx: &mut Cx<'_>, describer: &Describer, asker: &Asker, jobs: &[Nspace]) {
+fn welcome(cx: &mut Cx<'_>, describer: &Describer, asker: Asker, jobs: &[Nspace]) {
     let Some(format) = cx.peers.conns.peer(asker.conn).map(|peer| peer.dialect().format) else { return };
     let others = jobs.iter().filter(|nspace| **nspace != asker.proc.nspace);
     let encoded = |nspace| cx.peers.jobs.encoded(nspace, format, |job| describer.job_data(job));

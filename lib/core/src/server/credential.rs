@@ -10,7 +10,7 @@ use super::peer::Asker;
 use super::turn::Cx;
 use crate::host::HostReply;
 
-pub(super) fn on_credential(cx: &mut Cx<'_>, to: &Asker, reply: HostReply) {
+pub(super) fn on_credential(cx: &mut Cx<'_>, to: Asker, reply: HostReply) {
     let status = reply.status();
     let reply = match reply {
         HostReply::Credential(Ok((credential, info))) => Reply { status: Status::SUCCESS, credential, info },

@@ -110,7 +110,7 @@ impl Events {
         if let Err(status) =
             refuse_unknown("event registration", &from.proc, &request.info, REGISTER_ATTRIBUTES)
         {
-            return cx.answer(&from, status);
+            return cx.answer(from, status);
         }
         let codes: Vec<Option<Status>> = match request.codes.as_slice() {
             [] => vec![None],
@@ -121,7 +121,7 @@ impl Events {
         let before: usize = cx.peers.connections_of(&from).map(registered).sum();
         if before + codes.len() > MAX_REGISTRATIONS {
             warn!(proc = %from.proc, limit = MAX_REGISTRATIONS, "too many event registrations: refused");
-            return cx.answer(&from, Status::ERR_OUT_OF_RESOURCE);
+            return cx.answer(from, Status::ERR_OUT_OF_RESOURCE);
         }
         let own = self.registrations.entry(from.conn).or_default();
         let mut news = Vec::new();
@@ -147,24 +147,25 @@ impl Events {
             }
         }
         if news.is_empty() {
-            return self.on_registration_answered(cx, &from, Status::SUCCESS);
+            return self.on_registration_answered(cx, from, Status::SUCCESS);
         }
         let codes = if news.contains(&None) { Vec::new() } else { news.iter().copied().flatten().collect() };
-        self.unanswered.push(Unanswered { conn: from.conn, tag: from.tag, codes: news });
+        self.unanswered.push(Unanswered { conn: from.conn, tag: from.tag(), codes: news });
         let proc = from.proc.clone();
         let op = HostOp::RegisterEvents(EventsRequest { codes, info: request.info });
         cx.ask(Some(&proc), op, Then::RegisterEvents(from));
     }
 
     /// If the host does not support events, local ones are still delivered.
-    pub(super) fn on_registration_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, status: Status) {
+    pub(super) fn on_registration_answered(&mut self, cx: &mut Cx<'_>, to: Asker, status: Status) {
         if !status.is_success() {
             debug!(proc = %to.proc, %status, "the host does not serve these events: local ones only");
         }
-        self.unanswered.retain(|one| (one.conn, one.tag) != (to.conn, to.tag));
+        let conn = to.conn;
+        self.unanswered.retain(|one| (one.conn, one.tag) != (conn, to.tag()));
         cx.answer(to, Status::SUCCESS);
-        if !self.awaits_answer(to.conn) {
-            self.replay(cx, to.conn);
+        if !self.awaits_answer(conn) {
+            self.replay(cx, conn);
         }
     }
 
@@ -221,7 +222,7 @@ impl Events {
         // The host raised it in this very process: it notifies the other servers itself.
         if from.conn == OWN {
             self.tell(cx, event, Raiser::Connection(OWN), Audience::Range);
-            return cx.answer(&from, Status::SUCCESS);
+            return cx.answer(from, Status::SUCCESS);
         }
         self.raise(cx, event, Raiser::Connection(from.conn), Then::Answer(from));
     }
@@ -233,7 +234,7 @@ impl Events {
         let is_of_server = matches!(event.range, Range::LOCAL | Range::PROC_LOCAL);
         if is_of_server && !FOR_THE_HOST.contains(&event.code) {
             if let Then::Answer(to) = then {
-                cx.answer(&to, Status::SUCCESS);
+                cx.answer(to, Status::SUCCESS);
             }
             return;
         }
@@ -447,20 +448,18 @@ fn send_event(cx: &mut Cx<'_>, conn: ConnId, event: &Event, encoded: &mut Vec<(D
     }
 }
 
-/// The event that a process wants to raise; if it may not, the request is answered here.
-pub(super) fn checked(cx: &mut Cx<'_>, from: &Asker, notify: Notify) -> Option<Event> {
+/// The event that a process wants to raise, or why it may not.
+pub(super) fn checked(from: &Asker, notify: Notify) -> Result<Event, Status> {
     if notify.range > Range::PROC_LOCAL {
-        cx.answer(from, Status::ERR_BAD_PARAM);
-        return None;
+        return Err(Status::ERR_BAD_PARAM);
     }
     let bytes = weight_of_infos(&notify.info);
     if bytes > MAX_EVENT_BYTES {
         warn!(proc = %from.proc, bytes, limit = MAX_EVENT_BYTES, "event too large: refused");
-        cx.answer(from, Status::ERR_OUT_OF_RESOURCE);
-        return None;
+        return Err(Status::ERR_OUT_OF_RESOURCE);
     }
     let Notify { code, range, info, .. } = notify;
-    Some(Event { code, source: from.proc.clone(), range, info })
+    Ok(Event { code, source: from.proc.clone(), range, info })
 }
 
 /// Whether this peer raised the event itself; other connections of its rank did not.

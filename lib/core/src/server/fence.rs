@@ -53,11 +53,11 @@ pub(super) fn on_gathered(cx: &mut Cx<'_>, tables: Fences<'_>, id: u64) {
 /// Ends a fence: answers the participants, and names the files with collected data.
 pub(super) fn end(cx: &mut Cx<'_>, tables: Fences<'_>, id: u64, status: Status) {
     let Fences { collectives, modex, collections } = tables;
-    let Some(collective) = collectives.close(cx, id) else { return };
+    let Some(mut collective) = collectives.close(cx, id) else { return };
     let collected =
         if status.is_success() { collections.collected_by(cx, modex, &collective) } else { Vec::new() };
-    for asker in collective.latest_first() {
-        if collected.is_empty() || !reads_files(cx, asker) {
+    for asker in collective.take_askers() {
+        if collected.is_empty() || !reads_files(cx, &asker) {
             cx.answer(asker, status);
         } else {
             let reply = Reply { status: Status::SUCCESS, collected: collected.clone() };

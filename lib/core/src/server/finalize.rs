@@ -22,7 +22,7 @@ impl Tables {
     pub(super) fn on_finalize(&mut self, cx: &mut Cx<'_>, from: Asker) {
         let Some(peer) = cx.peers.conns.peer_mut(from.conn) else { return };
         if peer.has_finalized() {
-            return cx.answer(&from, Status::SUCCESS);
+            return cx.answer(from, Status::SUCCESS);
         }
         peer.finalize();
         let proc = from.proc.clone();

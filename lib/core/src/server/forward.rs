@@ -11,15 +11,16 @@ use crate::host::{Asked, HostOp};
 
 pub(super) fn on_host_request(cx: &mut Cx<'_>, from: Asker, mut request: HostRequest) {
     if !request.is_complete() {
-        return cx.answer(&from, Status::ERR_BAD_PARAM);
+        return cx.answer(from, Status::ERR_BAD_PARAM);
     }
     if let Some(directives) = request.directives_mut() {
         directives.extend(from.identity());
     }
+    let proc = from.proc.clone();
     let then = match request.answer() {
-        AnswerBody::Nothing => Then::Answer(from.clone()),
-        AnswerBody::Infos => Then::AnswerInfos(from.clone()),
-        AnswerBody::Credential => Then::AnswerCredential(from.clone()),
+        AnswerBody::Nothing => Then::Answer(from),
+        AnswerBody::Infos => Then::AnswerInfos(from),
+        AnswerBody::Credential => Then::AnswerCredential(from),
     };
-    cx.ask(Some(&from.proc), HostOp::Asked(Asked { from: from.proc.clone(), request }), then);
+    cx.ask(Some(&proc), HostOp::Asked(Asked { from: proc.clone(), request }), then);
 }

@@ -8,7 +8,7 @@ use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, FrameTooLong, TAG_HEARTBEAT,
 use tracing::{debug, warn};
 
 use super::accept::Admitted;
-use super::peer::{Asker, Peer, PeerKind};
+use super::peer::{Peer, PeerKind};
 use super::turn::Cx;
 use super::{Tables, commit, limits};
 use crate::machine::ConnId;
@@ -67,8 +67,6 @@ impl Tables {
             return debug!(proc = %peer.proc(), tag = frame.tag, "message on a reserved tag: ignored");
         }
         let dialect = peer.dialect();
-        let from =
-            Asker { conn, tag: frame.tag, proc: peer.proc().clone(), uid: peer.uid(), gid: peer.gid() };
         let is_full = cx.peers.together(conn, limits::MAX_REQUESTS, Peer::requests) >= limits::MAX_REQUESTS;
         let command = Reader::new(dialect.format, &frame.payload).get::<Command>();
         let request = Request::decode(&frame.payload, dialect);
@@ -78,31 +76,30 @@ impl Tables {
             }
             return;
         }
-        let Some(peer) = cx.peers.conns.peer_mut(conn) else { return };
+        let Some((from, peer)) = cx.peers.conns.begin_request(conn, frame.tag) else { return };
         if is_full {
-            warn!(proc = %peer.proc(), limit = limits::MAX_REQUESTS, "too many requests without an answer: refused");
-            peer.note_request();
-            return cx.answer(&from, Status::ERR_OUT_OF_RESOURCE);
+            warn!(proc = %from.proc, limit = limits::MAX_REQUESTS, "too many requests without an answer: refused");
+            return cx.answer(from, Status::ERR_OUT_OF_RESOURCE);
         }
-        peer.note_request();
         if !matches!(request, Ok(Request::Get(_))) {
             peer.end_sweep();
         }
         match request {
             Ok(Request::Finalize) => self.on_finalize(cx, from),
-            Ok(_) if peer.has_finalized() => cx.answer(&from, Status::ERR_INIT),
+            Ok(_) if peer.has_finalized() => cx.answer(from, Status::ERR_INIT),
             Ok(request) => self.on_request(cx, from, request),
             Err(DecodeError::UnknownCommand { code }) => {
                 debug!(proc = %from.proc, code, "unknown command");
-                cx.answer(&from, Status::ERR_NOT_SUPPORTED);
+                cx.answer(from, Status::ERR_NOT_SUPPORTED);
             }
             Err(error) => {
                 warn!(proc = %from.proc, ?command, %error, "request cannot be decoded");
                 if command != Ok(Command::COMMIT) {
-                    return cx.answer(&from, Status::ERR_UNPACK_FAILURE);
+                    return cx.answer(from, Status::ERR_UNPACK_FAILURE);
                 }
-                let change = commit::on_unreadable_commit(cx, &from);
-                self.on_change(cx, &from.proc, change);
+                let proc = from.proc.clone();
+                let change = commit::on_unreadable_commit(cx, from);
+                self.on_change(cx, &proc, change);
             }
         }
     }

@@ -85,7 +85,7 @@ struct Pending {
 }
 
 /// The asker, and the form of the answer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Who {
     Get(Asker),
     Refresh(Asker),
@@ -104,7 +104,7 @@ impl Gets {
 
     pub(super) fn on_get(&mut self, cx: &mut Cx<'_>, known: &Known, from: Asker, mut get: Get) {
         if let Err(status) = refuse_unknown("get", &from.proc, &get.info, ATTRIBUTES) {
-            return cx.answer(&from, status);
+            return cx.answer(from, status);
         }
         let nspace = if get.nspace.is_none() { from.proc.nspace.clone() } else { get.nspace };
         let target = ProcId { nspace, rank: get.rank };
@@ -112,7 +112,6 @@ impl Gets {
         let refresh = get.info.is_set(keys::GET_REFRESH_CACHE);
         let at_once = get.info.is_set(keys::IMMEDIATE) || get.info.is_set(keys::OPTIONAL);
         let look = look(known, cx.peers, &target, get.key.as_ref(), &get.info, Some(&from), refresh);
-        let who = Who::Get(from.clone());
         match look {
             Look::Found(mut data) => {
                 if get.info.find(keys::DATA_SCOPE).is_none()
@@ -122,24 +121,25 @@ impl Gets {
                 }
                 note_told(cx.peers, &from, &target, &get.info);
                 let data = cut_to_room(cx.peers, Some(&from), &target, get.key.as_ref(), data);
-                deliver(cx, known, who, &target, Ok(data));
+                deliver(cx, known, Who::Get(from), &target, Ok(data));
             }
-            Look::Never(status) => deliver(cx, known, who, &target, Err(status)),
+            Look::Never(status) => deliver(cx, known, Who::Get(from), &target, Err(status)),
             // The value may have been put on another node, and that node's server can answer at once.
             Look::Wait(waits @ Waits::Host { .. }) if at_once && is_reserved(get.key.as_ref(), &get.info) => {
-                self.pend(cx, who, target, (get.key, get.info, false), waits);
+                self.pend(cx, Who::Get(from), target, (get.key, get.info, false), waits);
             }
             // Only the asker itself could put it.
             Look::Wait(_) if at_once || target == from.proc => {
-                deliver(cx, known, who, &target, Err(Status::ERR_NOT_FOUND));
+                deliver(cx, known, Who::Get(from), &target, Err(Status::ERR_NOT_FOUND));
             }
             Look::Wait(Waits::Key)
                 if told_before.is_some_and(|before| has_news(cx.peers, &from, &target, before.is_none())) =>
             {
-                deliver_news(cx, &from, &target, Status::ERR_PARTIAL_SUCCESS);
+                deliver_news(cx, from, &target, Status::ERR_PARTIAL_SUCCESS);
             }
             Look::Wait(waits) => {
-                let id = self.pend(cx, who, target, (get.key, get.info, told_before.is_some()), waits);
+                let rest = (get.key, get.info, told_before.is_some());
+                let id = self.pend(cx, Who::Get(from), target, rest, waits);
                 if let Some(Some(before)) = told_before {
                     self.has_waited(cx, id, before);
                 }
@@ -151,12 +151,12 @@ impl Gets {
         &mut self,
         cx: &mut Cx<'_>,
         known: &Known,
-        from: &Asker,
+        from: Asker,
         request: &RefreshCache,
     ) {
         let target = ProcId::new(&request.nspace, request.rank);
         let look = look(known, cx.peers, &target, None, &[], None, true);
-        let who = Who::Refresh(from.clone());
+        let who = Who::Refresh(from);
         match look {
             Look::Found(data) => deliver(cx, known, who, &target, Ok(data)),
             // Nothing was committed yet: there is nothing to refresh.
@@ -360,8 +360,11 @@ impl Gets {
     pub(super) fn forget_by(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         let of_peer = |p: &Pending| p.who.asker().is_some_and(|asker| asker.conn == conn);
         let gone: Vec<u64> = self.pending.iter().filter(|(_, p)| of_peer(p)).map(|(id, _)| *id).collect();
-        for id in gone {
-            self.take(cx, id);
+        for pending in gone.into_iter().filter_map(|id| self.take(cx, id)) {
+            match pending.who {
+                Who::Get(asker) | Who::Refresh(asker) => asker.forget(),
+                Who::Owner(_) => {}
+            }
         }
         self.postponed.remove(&conn);
     }
@@ -419,20 +422,19 @@ impl Gets {
         let is_for_others = self.pending.get(&id).is_some_and(|pending| {
             pending.is_plain() && pending.key.as_ref().is_some_and(|key| !key.is_reserved())
         });
-        match self.pending.get(&id) {
+        match self.take(cx, id) {
             Some(Pending { who: Who::Get(asker), target, partial, .. })
-                if is_for_others && has_news(cx.peers, asker, target, true) =>
+                if is_for_others && has_news(cx.peers, &asker, &target, true) =>
             {
-                let (asker, target) = (asker.clone(), target.clone());
                 let status = match (status, partial) {
                     // Only then do the client's other gets look for their values.
                     (Status::ERR_NOT_FOUND, false) => Status::SUCCESS,
                     _ => status,
                 };
-                self.take(cx, id);
-                deliver_news(cx, &asker, &target, status);
+                deliver_news(cx, asker, &target, status);
             }
-            _ => self.end(cx, known, id, Err(status)),
+            Some(pending) => deliver(cx, known, pending.who, &pending.target, Err(status)),
+            None => {}
         }
     }
 
@@ -508,7 +510,7 @@ fn deliver(
                 let jobs = data.iter().filter(|d| d.owner.rank == Rank::WILDCARD && d.values.len() > 1);
                 peer.note_jobs_told(jobs.map(|d| d.owner.nspace.clone()));
             }
-            cx.reply(&to, |dialect| Reply { status, data }.encode(dialect));
+            cx.reply(to, |dialect| Reply { status, data }.encode(dialect));
         }
         Who::Refresh(to) => {
             let (status, data) = match outcome {
@@ -516,7 +518,7 @@ fn deliver(
                 Err(status) => (status, Vec::new()),
             };
             let values = data.into_iter().flat_map(|owner| owner.values).collect();
-            cx.reply(&to, |dialect| RefreshReply { status, values }.encode(dialect));
+            cx.reply(to, |dialect| RefreshReply { status, values }.encode(dialect));
         }
         Who::Owner(id) => {
             let result =
@@ -527,13 +529,13 @@ fn deliver(
 }
 
 /// Sends the new values of a process.
-fn deliver_news(cx: &mut Cx<'_>, asker: &Asker, target: &ProcId, status: Status) {
-    let told = told_values(cx.peers, asker, target, &[]).unwrap_or_default();
+fn deliver_news(cx: &mut Cx<'_>, asker: Asker, target: &ProcId, status: Status) {
+    let told = told_values(cx.peers, &asker, target, &[]).unwrap_or_default();
     let values = cx.peers.jobs.client(target).map(|client| match told {
         0 => to_kvals(client.committed().local()),
         told => client.committed().local().newer(told).collect(),
     });
-    note_told(cx.peers, asker, target, &[]);
+    note_told(cx.peers, &asker, target, &[]);
     let data = vec![owned(target, values.unwrap_or_default())];
     cx.reply(asker, |dialect| Reply { status, data }.encode(dialect));
 }

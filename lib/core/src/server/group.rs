@@ -90,25 +90,21 @@ impl Groups {
         }
     }
 
-    /// The id of a group to be constructed; an invalid request is answered here.
-    pub(super) fn id_for(&self, cx: &mut Cx<'_>, from: &Asker, construct: &Construct) -> Option<String> {
-        let Some(id) = name(&construct.id) else {
-            cx.answer(from, Status::ERR_BAD_PARAM);
-            return None;
-        };
+    /// The id of a group to be constructed, or why it may not be.
+    pub(super) fn id_for(&self, from: &Asker, construct: &Construct) -> Result<String, Status> {
+        let id = name(&construct.id).ok_or(Status::ERR_BAD_PARAM)?;
         if self.all().count() >= MAX_GROUPS {
             warn!(proc = %from.proc, id, limit = MAX_GROUPS, "too many groups: refused");
-            cx.answer(from, Status::ERR_OUT_OF_RESOURCE);
-            return None;
+            return Err(Status::ERR_OUT_OF_RESOURCE);
         }
-        Some(id)
+        Ok(id)
     }
 
     pub(super) fn on_assembled(
         &mut self,
         cx: &mut Cx<'_>,
         describer: &Describer,
-        to: &Asker,
+        to: Asker,
         (id, is_watched): (String, bool),
         reply: HostReply,
     ) {
@@ -127,7 +123,7 @@ impl Groups {
         from: Asker,
         destruct: Destruct,
     ) {
-        let Some(id) = name(&destruct.id) else { return cx.answer(&from, Status::ERR_BAD_PARAM) };
+        let Some(id) = name(&destruct.id) else { return cx.answer(from, Status::ERR_BAD_PARAM) };
         let procs = if destruct.procs.is_empty() {
             self.members(&id, &from.proc).map(<[ProcId]>::to_vec).unwrap_or_default()
         } else {
@@ -135,7 +131,7 @@ impl Groups {
         };
         if procs.is_empty() {
             debug!(proc = %from.proc, id, "destruct of a group that is not known here");
-            return cx.answer(&from, Status::ERR_NOT_FOUND);
+            return cx.answer(from, Status::ERR_NOT_FOUND);
         }
         let is_watched = self.group_of(&id, &from.proc).is_some_and(|group| group.is_watched);
         let signature = Signature::new(Kind::GroupDestruct, id, procs);
@@ -150,17 +146,15 @@ impl Groups {
         id: u64,
         reply: HostReply,
     ) {
-        let Some(collective) = collectives.close(cx, id) else { return };
+        let Some(mut collective) = collectives.close(cx, id) else { return };
+        let askers = collective.take_askers();
         let survivors = collective.survivors(&cx.peers.jobs);
         let group = collective.signature.id.clone();
         let formed = match (reply, collective.signature.kind) {
             (HostReply::Group(Ok(formed)), Kind::GroupConstruct) => formed,
             (reply, Kind::GroupDestruct) if reply.status().is_success() => {
                 self.drop_met(&group, &collective.signature.procs);
-                for asker in collective.latest_first() {
-                    cx.answer(asker, Status::SUCCESS);
-                }
-                return;
+                return askers.for_each(|asker| cx.answer(asker, Status::SUCCESS));
             }
             (reply, _) => {
                 let status = match as_failure(reply.status()) {
@@ -172,26 +166,23 @@ impl Groups {
                     }
                     status => status,
                 };
-                for asker in collective.latest_first() {
-                    cx.answer(asker, status);
-                }
-                return;
+                return askers.for_each(|asker| cx.answer(asker, status));
             }
         };
         let members = if formed.members.is_empty() { survivors } else { formed.members };
         let is_watched = collective.info.is_set(keys::GROUP_NOTIFY_TERMINATION);
         let formed = GroupFormed { members, ..formed };
-        self.form(cx, describer, (group, is_watched), formed, collective.latest_first());
+        self.form(cx, describer, (group, is_watched), formed, askers);
     }
 
     /// Stores the members and answers the participants.
-    fn form<'a>(
+    fn form(
         &mut self,
         cx: &mut Cx<'_>,
         describer: &Describer,
         (group, is_watched): (String, bool),
         formed: GroupFormed,
-        askers: impl Iterator<Item = &'a Asker>,
+        askers: impl Iterator<Item = Asker>,
     ) {
         let GroupFormed { members, context_id, info } = formed;
         self.keep(group, Group { members: members.clone(), is_watched });
@@ -219,7 +210,7 @@ impl Groups {
     }
 
     /// The other members are notified by an event; they need not agree.
-    pub(super) fn on_leave(&mut self, cx: &mut Cx<'_>, events: &mut Events, from: &Asker, leave: &Leave) {
+    pub(super) fn on_leave(&mut self, cx: &mut Cx<'_>, events: &mut Events, from: Asker, leave: &Leave) {
         let Some(id) = name(&leave.id) else { return cx.answer(from, Status::ERR_BAD_PARAM) };
         let Some(others) = self.take_out(&cx.peers.jobs, &id, &from.proc) else {
             return cx.answer(from, Status::ERR_NOT_FOUND);

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 
 use phalanx_spec::Status;
 use phalanx_wire::{Info, InfoFlags, Key, Nspace, ProcId, Text};
+use tracing::error;
 
 use super::own::OWN;
 use super::peer::Asker;
 use crate::explain::Waiting;
 use crate::host::HostOp;
 use crate::machine::{ConnId, HostCall, Time};
+use crate::right::Rights;
 use crate::support::{self, Honoured};
 
 #[derive(Debug)]
@@ -21,6 +23,7 @@ pub(super) struct Upcalls {
     /// By number.
     open: BTreeMap<u64, Open>,
     last: u64,
+    rights: Rights<u64>,
 }
 
 #[derive(Debug)]
@@ -90,15 +93,10 @@ pub(super) enum Then {
 }
 
 impl Upcalls {
-    /// A job is over: none of its processes waits for the host.
-    pub(super) fn forget_askers_of(&mut self, nspace: &Nspace) {
-        self.open.retain(|_, open| !open.is_for_any_of(nspace));
-    }
-
     /// `functions`: what this server honours itself; the host is informed which required directives need nothing more from
     /// it.
     pub(super) fn new(functions: &'static [Honoured]) -> Upcalls {
-        Upcalls { functions, open: BTreeMap::new(), last: 0 }
+        Upcalls { functions, open: BTreeMap::new(), last: 0, rights: Rights::default() }
     }
 
     pub(super) fn open(
@@ -113,7 +111,7 @@ impl Upcalls {
         let (operation, subject) = (op.operation(), op.subject());
         let asked_by = asked_by.cloned();
         self.open.insert(self.last, Open { operation, subject, asked_by, since: now, then });
-        (HostCall::new(self.last), op)
+        (HostCall::noticed_by(&self.rights, self.last), op)
     }
 
     /// The number of the upcall that a collective waits for.
@@ -123,8 +121,24 @@ impl Upcalls {
     }
 
     /// The host answers; `None` if no request waits for that.
-    pub(super) fn close(&mut self, number: u64) -> Option<Then> {
-        self.open.remove(&number).map(|open| open.then)
+    pub(super) fn close(&mut self, call: HostCall) -> Option<Then> {
+        self.open.remove(&call.use_up()).map(|open| open.then)
+    }
+
+    /// The next request that waits for an answer to which the host has dropped the right.
+    pub(super) fn next_dropped(&mut self) -> Option<Then> {
+        let open =
+            std::iter::from_fn(|| self.rights.next_dropped()).find_map(|call| self.open.remove(&call))?;
+        let Open { operation, subject, asked_by, then, .. } = open;
+        debug_assert!(false, "the host did not answer {operation} of {asked_by:?}: {subject}");
+        error!(operation, subject, ?asked_by, "the host has dropped a request, a defect: refused");
+        Some(then)
+    }
+
+    /// A job is over: its processes do not wait for the host any more.
+    pub(super) fn close_those_for(&mut self, nspace: &Nspace) -> Vec<Then> {
+        let over = self.open.extract_if(.., |_, open| open.is_for_any_of(nspace));
+        over.map(|(_, open)| open.then).collect()
     }
 
     fn mark_honoured(&self, op: &mut HostOp) {

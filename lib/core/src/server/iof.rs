@@ -62,7 +62,7 @@ impl Streams {
     pub(super) fn on_pull(&mut self, cx: &mut Cx<'_>, from: Asker, pull: Pull) {
         if let Err(status) = self.may_pull(&from, &pull) {
             let reply = PullReply { status, handle: 0, style: Vec::new() };
-            return cx.reply(&from, |dialect| reply.encode(dialect));
+            return cx.reply(from, |dialect| reply.encode(dialect));
         }
         let Pull { sources, mut directives, channels, handle } = pull;
         let copy = directives.is_set(keys::IOF_COPY);
@@ -97,7 +97,7 @@ impl Streams {
             self.format(&cx.config.output, number, &of_job, &directives);
             let style = style_to_tell(cx, &of_job, &directives);
             let reply = PullReply { status: Status::SUCCESS, handle: number, style };
-            return cx.reply(&from, |dialect| reply.encode(dialect));
+            return cx.reply(from, |dialect| reply.encode(dialect));
         }
         let feed = Feed {
             by: by.clone(),
@@ -144,7 +144,7 @@ impl Streams {
     pub(super) fn on_pull_answered(
         &mut self,
         cx: &mut Cx<'_>,
-        to: &Asker,
+        to: Asker,
         handle: u64,
         wishes: &[Info],
         reply: HostReply,
@@ -227,7 +227,7 @@ impl Streams {
         let handle = request.handle;
         let own = |pulled: &&mut Pulled| pulled.conn == from.conn && !pulled.stopping;
         let Some(pulled) = self.pulls.get_mut(&handle).filter(own) else {
-            return cx.answer(&from, Status::ERR_NOT_FOUND);
+            return cx.answer(from, Status::ERR_NOT_FOUND);
         };
         let feed = pulled.feed;
         let last = feed.and_then(|number| self.feeds.get(&number)).is_some_and(|feed| feed.users == 1);
@@ -250,12 +250,12 @@ impl Streams {
             }
             None => {
                 self.leave_feed(feed);
-                self.end_pull(cx, &from, handle, Status::SUCCESS);
+                self.end_pull(cx, from, handle, Status::SUCCESS);
             }
         }
     }
 
-    pub(super) fn on_stop_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
+    pub(super) fn on_stop_answered(&mut self, cx: &mut Cx<'_>, to: Asker, handle: u64, status: Status) {
         if let Some(pulled) = self.pulls.get(&handle) {
             self.leave_feed(pulled.feed);
         }
@@ -263,7 +263,7 @@ impl Streams {
     }
 
     /// The pull takes no more output; its end is answered after what it has.
-    fn end_pull(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
+    fn end_pull(&mut self, cx: &mut Cx<'_>, to: Asker, handle: u64, status: Status) {
         self.undress(cx, handle);
         if let Some(pulled) = self.pulls.get_mut(&handle) {
             pulled.stopping = true;
@@ -318,7 +318,7 @@ impl Streams {
     }
 
     /// The readers have taken the input, or refuse it.
-    pub(super) fn on_push_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, bytes: usize, status: Status) {
+    pub(super) fn on_push_answered(&mut self, cx: &mut Cx<'_>, to: Asker, bytes: usize, status: Status) {
         if let Some(peer) = cx.peers.conns.peer_mut(to.conn) {
             peer.note_push_taken(bytes);
         }

@@ -285,7 +285,7 @@ impl Describer {
 }
 
 /// REQ: the job data of the asker's own namespace.
-pub(super) fn on_job_data(cx: &mut Cx<'_>, describer: &Describer, from: &Asker) {
+pub(super) fn on_job_data(cx: &mut Cx<'_>, describer: &Describer, from: Asker) {
     let Some(peer) = cx.peers.conns.peer(from.conn) else { return };
     let (format, topology) = (peer.dialect().format, describer.topology.for_peer(peer));
     let nspace = &from.proc.nspace;
@@ -295,7 +295,8 @@ pub(super) fn on_job_data(cx: &mut Cx<'_>, describer: &Describer, from: &Asker) 
             let own = registered.map(|job| describer.own_data(job, from.proc.rank)).unwrap_or_default();
             let mut of_job = registered.map(|job| stops_of(job, Some(&from.proc))).unwrap_or_default();
             of_job.extend(topology);
-            cx.reply(from, |_| job.body_for(&of_job, from.proc.rank, &own));
+            let rank = from.proc.rank;
+            cx.reply(from, |_| job.body_for(&of_job, rank, &own));
         }
         None => {
             let job = describer.lone_job_data(nspace).encoded(format);

@@ -11,7 +11,7 @@ use crate::host::{Asked, HostOp};
 
 pub(super) fn on_log(cx: &mut Cx<'_>, from: Asker, mut log: Log) {
     if log.data.is_empty() {
-        return cx.answer(&from, Status::ERR_BAD_PARAM);
+        return cx.answer(from, Status::ERR_BAD_PARAM);
     }
     if log.timestamp > 0 {
         log.directives.push(Info::new(keys::LOG_TIMESTAMP, Value::Time(log.timestamp)));

@@ -176,7 +176,9 @@ impl Machine for Server {
             Input::Looked { look, file } => tables.monitors.on_looked(cx, &mut tables.events, look, file),
             Input::Tick => {}
         }
+        tables.refuse_dropped(cx);
         tables.give_up_overdue(cx);
+        cx.answer_dropped();
     }
 
     fn deadline(&self) -> Option<Time> {

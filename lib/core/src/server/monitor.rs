@@ -82,32 +82,31 @@ impl Monitors {
         match request.what.key.as_str() {
             keys::SEND_HEARTBEAT => {
                 self.on_heartbeat(from.conn, cx.now);
-                return cx.answer_infos(&from, Status::SUCCESS, Vec::new());
+                return cx.answer_infos(from, Status::SUCCESS, Vec::new());
             }
             keys::MONITOR_HEARTBEAT => {
                 let status = self.watch_heartbeats(cx, &from, &request).err().unwrap_or(Status::SUCCESS);
-                return cx.answer_infos(&from, status, Vec::new());
+                return cx.answer_infos(from, status, Vec::new());
             }
             // If the request gives no interval, only the host may have one.
             keys::MONITOR_FILE if request.directives.find(keys::MONITOR_FILE_CHECK_TIME).is_some() => {
                 let status = self.watch_files(cx, &from, &request).err().unwrap_or(Status::SUCCESS);
-                return cx.answer_infos(&from, status, Vec::new());
+                return cx.answer_infos(from, status, Vec::new());
             }
             _ => {}
         }
-        let mut then = Then::AnswerInfos(from.clone());
+        let mut unless_known = None;
         if request.what.key == keys::MONITOR_CANCEL {
             let id = match &request.what.value {
                 Value::String(id) => id.as_str(),
                 Value::NullString | Value::Undef => None,
-                _ => return cx.answer_infos(&from, Status::ERR_BAD_PARAM, Vec::new()),
+                _ => return cx.answer_infos(from, Status::ERR_BAD_PARAM, Vec::new()),
             };
             if self.unwatch(cx, from.conn, id) && id.is_some() {
-                return cx.answer_infos(&from, Status::SUCCESS, Vec::new());
+                return cx.answer_infos(from, Status::SUCCESS, Vec::new());
             }
             // The host may support more. If it does not, there is nothing to cancel.
-            let unless_known = if id.is_some() { Status::ERR_NOT_FOUND } else { Status::SUCCESS };
-            then = Then::AnswerCancel { to: from.clone(), unless_known };
+            unless_known = Some(if id.is_some() { Status::ERR_NOT_FOUND } else { Status::SUCCESS });
         }
         let mut directives = request.directives;
         directives.extend(from.identity());
@@ -116,6 +115,10 @@ impl Monitors {
             from: proc.clone(),
             request: Monitor { what: request.what, error: request.error, directives },
         });
+        let then = match unless_known {
+            Some(unless_known) => Then::AnswerCancel { to: from, unless_known },
+            None => Then::AnswerInfos(from),
+        };
         cx.ask(Some(&proc), op, then);
     }
 

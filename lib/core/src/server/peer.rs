@@ -10,6 +10,7 @@ use phalanx_wire::{Info, Nspace, ProcId};
 use super::limits::{FULL_PUSHES, FULL_QUEUE, LONGEST_TO_RELEASE_6, MAX_TOLD};
 use super::sweep::Sweep;
 use crate::machine::{ConnId, Time};
+use crate::right::{Right, Rights};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerKind {
@@ -51,23 +52,41 @@ pub(super) struct Peer {
     sent: u64,
 }
 
-/// The asker of a request, and where the answer goes.
-#[derive(Clone, Debug, PartialEq)]
+/// Where the answer to a request goes: the connection, and the request's tag.
+pub(super) type Address = (ConnId, u32);
+
+/// The asker of a request, with the right to answer it: it cannot be copied, and giving the answer uses it up.
+#[derive(Debug)]
 pub(super) struct Asker {
     pub(super) conn: ConnId,
-    pub(super) tag: u32,
     pub(super) proc: ProcId,
     pub(super) uid: u32,
     pub(super) gid: u32,
+    right: Right<Address>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     all: BTreeMap<ConnId, Box<Peer>>,
     overdue: Vec<ConnId>,
+    rights: Rights<Address>,
 }
 
 impl Asker {
+    /// Where the answer goes, to give it now.
+    pub(super) fn into_address(self) -> Address {
+        self.right.use_up()
+    }
+
+    /// Gives no answer: the peer has finalized or is gone, and has ended its calls itself.
+    pub(super) fn forget(self) {
+        self.right.use_up();
+    }
+
+    pub(super) fn tag(&self) -> u32 {
+        self.right.to().1
+    }
+
     /// The asker's identity, which the standard wants in every request to the host.
     pub(super) fn identity(&self) -> [Info; 2] {
         [Info::new(keys::USERID, self.uid), Info::new(keys::GRPID, self.gid)]
@@ -103,10 +122,6 @@ impl Peer {
 
     pub(super) fn uid(&self) -> u32 {
         self.uid
-    }
-
-    pub(super) fn gid(&self) -> u32 {
-        self.gid
     }
 
     pub(super) fn role(&self) -> PeerKind {
@@ -151,10 +166,6 @@ impl Peer {
 
     pub(super) fn finalize(&mut self) {
         self.finalized = true;
-    }
-
-    pub(super) fn note_request(&mut self) {
-        self.requests += 1;
     }
 
     pub(super) fn note_answer(&mut self) {
@@ -268,6 +279,20 @@ impl Connections {
 
     pub(super) fn peers(&self) -> impl Iterator<Item = (ConnId, &Peer)> {
         self.all.iter().map(|(conn, peer)| (*conn, &**peer))
+    }
+
+    /// A peer has sent a request.
+    pub(super) fn begin_request(&mut self, conn: ConnId, tag: u32) -> Option<(Asker, &mut Peer)> {
+        let peer = self.all.get_mut(&conn)?;
+        peer.requests += 1;
+        let right = self.rights.make((conn, tag));
+        let asker = Asker { conn, proc: peer.proc.clone(), uid: peer.uid, gid: peer.gid, right };
+        Some((asker, peer))
+    }
+
+    /// The next request of a connected peer with a right to its answer that was dropped unused.
+    pub(super) fn next_unanswered(&self) -> Option<Address> {
+        std::iter::from_fn(|| self.rights.next_dropped()).find(|(conn, _)| self.all.contains_key(conn))
     }
 
     /// A peer does not read its unsolicited messages.

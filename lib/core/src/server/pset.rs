@@ -61,7 +61,7 @@ impl Psets {
     }
 
     /// A get of `pmix.pset.nms`: the names of the sets that contain a process.
-    pub(super) fn on_get(&self, cx: &mut Cx<'_>, from: &Asker, get: Get) {
+    pub(super) fn on_get(&self, cx: &mut Cx<'_>, from: Asker, get: Get) {
         if let Err(status) = refuse_unknown("get", &from.proc, &get.info, get::ATTRIBUTES) {
             return cx.answer(from, status);
         }

@@ -18,7 +18,7 @@ pub(super) const UNPUBLISH_ATTRIBUTES: &[&str] = &[keys::RANGE];
 
 pub(super) fn on_publish(cx: &mut Cx<'_>, from: Asker, publish: Publish) {
     if publish.data().next().is_none() {
-        return cx.answer(&from, Status::ERR_BAD_PARAM);
+        return cx.answer(from, Status::ERR_BAD_PARAM);
     }
     let mut request = Publish { uid: from.uid, ..publish };
     request.info.extend(from.identity());
@@ -28,13 +28,15 @@ pub(super) fn on_publish(cx: &mut Cx<'_>, from: Asker, publish: Publish) {
 
 pub(super) fn on_lookup(cx: &mut Cx<'_>, from: Asker, lookup: Published) {
     if lookup.keys.is_empty() {
-        return cx.answer(&from, Status::ERR_BAD_PARAM);
+        return cx.answer(from, Status::ERR_BAD_PARAM);
     }
-    cx.ask(Some(&from.proc), HostOp::Lookup(wanted(&from, lookup)), Then::AnswerLookup(from.clone()));
+    let request = wanted(&from, lookup);
+    cx.ask(Some(&from.proc.clone()), HostOp::Lookup(request), Then::AnswerLookup(from));
 }
 
 pub(super) fn on_unpublish(cx: &mut Cx<'_>, from: Asker, unpublish: Published) {
-    cx.ask(Some(&from.proc), HostOp::Unpublish(wanted(&from, unpublish)), Then::Answer(from.clone()));
+    let request = wanted(&from, unpublish);
+    cx.ask(Some(&from.proc.clone()), HostOp::Unpublish(request), Then::Answer(from));
 }
 
 fn wanted(from: &Asker, published: Published) -> PublishedRequest {
@@ -43,7 +45,7 @@ fn wanted(from: &Asker, published: Published) -> PublishedRequest {
     Asked { from: from.proc.clone(), request }
 }
 
-pub(super) fn on_looked_up(cx: &mut Cx<'_>, to: &Asker, reply: HostReply) {
+pub(super) fn on_looked_up(cx: &mut Cx<'_>, to: Asker, reply: HostReply) {
     let status = reply.status();
     let reply = match reply {
         HostReply::Lookup(Ok(data)) if !data.is_empty() => LookupReply { status: Status::SUCCESS, data },

@@ -108,7 +108,7 @@ pub(super) fn on_query(cx: &mut Cx<'_>, sources: Sources<'_>, from: Asker, reque
     }
     if rest.is_empty() {
         let status = if known.is_empty() { Status::ERR_BAD_PARAM } else { Status::SUCCESS };
-        return cx.answer_infos(&from, status, known);
+        return cx.answer_infos(from, status, known);
     }
     let proc = from.proc.clone();
     let op = HostOp::Query(Asked { from: proc.clone(), request: Queries { queries: rest } });
@@ -119,7 +119,7 @@ pub(super) fn on_query(cx: &mut Cx<'_>, sources: Sources<'_>, from: Asker, reque
 /// has none.
 pub(super) fn on_query_answered(
     cx: &mut Cx<'_>,
-    to: &Asker,
+    to: Asker,
     order: &[Text],
     (known, spare): (Vec<Info>, Vec<Info>),
     reply: HostReply,

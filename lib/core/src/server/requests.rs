@@ -26,21 +26,20 @@ impl Tables {
     pub(super) fn on_request(&mut self, cx: &mut Cx<'_>, from: Asker, request: Request) {
         match request {
             Request::JobData | Request::JobDataFallback { .. } => {
-                job_data::on_job_data(cx, &self.known.describer, &from);
+                job_data::on_job_data(cx, &self.known.describer, from);
             }
             Request::Abort(r) => abort::on_abort(cx, from, r),
             Request::Commit(r) => {
-                let change = commit::on_commit(cx, &from, r);
-                self.on_change(cx, &from.proc, change);
+                let proc = from.proc.clone();
+                let change = commit::on_commit(cx, from, r);
+                self.on_change(cx, &proc, change);
             }
             Request::Fence(r) => {
                 fence::on_fence(cx, &mut self.collectives, from, r);
                 self.do_what_is_due(cx);
             }
             Request::Get(r) => self.on_get(cx, from, r),
-            Request::RefreshCache(r) => {
-                self.gets.on_refresh_cache(cx, &self.known, &from, &r);
-            }
+            Request::RefreshCache(r) => self.gets.on_refresh_cache(cx, &self.known, from, &r),
             Request::Publish(r) => publish::on_publish(cx, from, r),
             Request::Lookup(r) => publish::on_lookup(cx, from, r),
             Request::Unpublish(r) => publish::on_unpublish(cx, from, r),
@@ -72,12 +71,12 @@ impl Tables {
                 self.groups.on_destruct(cx, &mut self.collectives, from, r);
                 self.do_what_is_due(cx);
             }
-            Request::GroupLeave(r) => self.groups.on_leave(cx, &mut self.events, &from, &r),
+            Request::GroupLeave(r) => self.groups.on_leave(cx, &mut self.events, from, &r),
             Request::Host(r) => forward::on_host_request(cx, from, r),
-            Request::ResolvePeers(r) => resolve::on_resolve_peers(cx, &from, &r),
-            Request::ResolveNode(r) => resolve::on_resolve_node(cx, &from, &r),
+            Request::ResolvePeers(r) => resolve::on_resolve_peers(cx, from, &r),
+            Request::ResolveNode(r) => resolve::on_resolve_node(cx, from, &r),
             // Distances need the topology, which only the host has.
-            Request::DeviceDistances(_) => cx.answer(&from, Status::ERR_NOT_SUPPORTED),
+            Request::DeviceDistances(_) => cx.answer(from, Status::ERR_NOT_SUPPORTED),
             // Handled earlier, since they are legal in states in which no other request is.
             Request::Finalize | Request::DeregisterEvents(_) => {}
         }
@@ -85,15 +84,18 @@ impl Tables {
 
     fn on_get(&mut self, cx: &mut Cx<'_>, from: Asker, get: Get) {
         if get.key.as_ref().is_some_and(|key| *key == keys::PSET_NAMES) {
-            return self.psets.on_get(cx, &from, get);
+            return self.psets.on_get(cx, from, get);
         }
         self.gets.on_get(cx, &self.known, from, get);
     }
 
     fn on_notify(&mut self, cx: &mut Cx<'_>, from: Asker, notify: Notify) {
-        if let Some(event) = event::checked(cx, &from, notify) {
-            self.groups.learn(&cx.peers.jobs, &event);
-            self.events.on_notify(cx, from, &event);
+        match event::checked(&from, notify) {
+            Ok(event) => {
+                self.groups.learn(&cx.peers.jobs, &event);
+                self.events.on_notify(cx, from, &event);
+            }
+            Err(status) => cx.answer(from, status),
         }
     }
 
@@ -105,7 +107,10 @@ impl Tables {
     }
 
     fn on_group_construct(&mut self, cx: &mut Cx<'_>, from: Asker, construct: Construct) {
-        let Some(id) = self.groups.id_for(cx, &from, &construct) else { return };
+        let id = match self.groups.id_for(&from, &construct) {
+            Ok(id) => id,
+            Err(status) => return cx.answer(from, status),
+        };
         let change = commit::store_endpoints(cx, &from, &construct.info);
         self.on_change(cx, &from.proc, change);
         group::on_construct(cx, &mut self.collectives, from, id, construct);

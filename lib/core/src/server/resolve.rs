@@ -11,7 +11,7 @@ use super::peer::Asker;
 use super::registry::Job;
 use super::turn::Cx;
 
-pub(super) fn on_resolve_peers(cx: &mut Cx<'_>, from: &Asker, request: &Peers) {
+pub(super) fn on_resolve_peers(cx: &mut Cx<'_>, from: Asker, request: &Peers) {
     let node = request.node.as_ref().and_then(|node| node.as_str()).filter(|node| !node.is_empty());
     let mut known = false;
     let mut procs = Vec::new();
@@ -35,7 +35,7 @@ fn procs_on<'a>(job: &'a Job, node: Option<&str>) -> impl Iterator<Item = ProcId
     index.into_iter().flat_map(|index| job.ranks_on(index)).map(|rank| ProcId::new(&job.info().nspace, rank))
 }
 
-pub(super) fn on_resolve_node(cx: &mut Cx<'_>, from: &Asker, request: &Node) {
+pub(super) fn on_resolve_node(cx: &mut Cx<'_>, from: Asker, request: &Node) {
     let mut names: Vec<Arc<str>> = Vec::new();
     for job in cx.peers.jobs.iter() {
         if request.nspace.is_none() || job.info().nspace == request.nspace {

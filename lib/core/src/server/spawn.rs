@@ -17,7 +17,7 @@ use crate::host::{Asked, HostOp, HostReply};
 pub(super) fn on_spawn(cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
     let parent = spawn.job.find(keys::PARENT_ID);
     if spawn.apps.is_empty() || parent.is_some_and(|parent| !matches!(parent, Value::Proc(_))) {
-        return cx.answer(&from, Status::ERR_BAD_PARAM);
+        return cx.answer(from, Status::ERR_BAD_PARAM);
     }
     let is_tool = cx.peers.conns.peer(from.conn).is_some_and(|peer| peer.role() == PeerKind::Tool);
     let mut job = spawn.job;
@@ -37,7 +37,7 @@ pub(super) fn on_spawned(
     cx: &mut Cx<'_>,
     streams: &mut Streams,
     describer: &Describer,
-    (to, dressed): (&Asker, bool),
+    (to, dressed): (Asker, bool),
     reply: HostReply,
 ) {
     let nspace = match reply {

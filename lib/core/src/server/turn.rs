@@ -9,13 +9,13 @@ use phalanx_wire::cmd::{Body, InfoReply, StatusReply};
 use phalanx_wire::codec::Dialect;
 use phalanx_wire::frame::{FIRST_REQUEST_TAG, encode_frame};
 use phalanx_wire::{Info, ProcId};
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::call::ServerReturn;
 use super::config::ServerConfig;
 use super::host::{Then, Upcalls};
 use super::limits::{MAX_QUEUED, SHORT_ANSWER};
-use super::peer::{Asker, Peer};
+use super::peer::{Address, Asker, Peer};
 use super::peers::Peers;
 use super::timers::Timers;
 use crate::host::HostOp;
@@ -34,29 +34,42 @@ pub(super) struct Cx<'a> {
 
 impl Cx<'_> {
     /// Answers a request, unless its asker has gone.
-    pub(super) fn reply(&mut self, to: &Asker, encode: impl FnOnce(Dialect) -> Vec<u8>) {
-        let Some(peer) = self.peers.conns.peer_mut(to.conn) else { return };
+    pub(super) fn reply(&mut self, to: Asker, encode: impl FnOnce(Dialect) -> Vec<u8>) {
+        self.reply_to(to.into_address(), encode);
+    }
+
+    fn reply_to(&mut self, (conn, tag): Address, encode: impl FnOnce(Dialect) -> Vec<u8>) {
+        let Some(peer) = self.peers.conns.peer_mut(conn) else { return };
         peer.note_answer();
         let dialect = peer.dialect();
         let longest = peer.longest_message();
         let mut payload = encode(dialect);
         if payload.len() > longest {
-            warn!(proc = %to.proc, bytes = payload.len(), longest, "peer takes no message of that length: an answer is left out");
+            warn!(proc = %peer.proc(), bytes = payload.len(), longest, "peer takes no message of that length: an answer is left out");
             payload = StatusReply(Status::ERR_OUT_OF_RESOURCE).encode(dialect);
         }
-        if payload.len() > SHORT_ANSWER && self.peers.together(to.conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED
-        {
-            warn!(proc = %to.proc, limit = MAX_QUEUED, "peer reads slowly: an answer is left out");
+        if payload.len() > SHORT_ANSWER && self.peers.together(conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED {
+            let proc = self.peers.conns.peer(conn).map(|peer| tracing::field::display(peer.proc()));
+            warn!(proc, limit = MAX_QUEUED, "peer reads slowly: an answer is left out");
             payload = StatusReply(Status::ERR_OUT_OF_RESOURCE).encode(dialect);
         }
-        self.send(to.conn, to.tag, &payload);
+        self.send(conn, tag, &payload);
     }
 
-    pub(super) fn answer(&mut self, to: &Asker, status: Status) {
+    /// Answers requests with a right to their answer that was dropped by mistake.
+    pub(super) fn answer_dropped(&mut self) {
+        while let Some((conn, tag)) = self.peers.conns.next_unanswered() {
+            debug_assert!(false, "request {tag} of connection {} was not answered", conn.0);
+            error!(conn = conn.0, tag, "the server has dropped a request, a defect: refused");
+            self.reply_to((conn, tag), |dialect| StatusReply(Status::ERROR).encode(dialect));
+        }
+    }
+
+    pub(super) fn answer(&mut self, to: Asker, status: Status) {
         self.reply(to, |dialect| StatusReply(on_wire(status)).encode(dialect));
     }
 
-    pub(super) fn answer_infos(&mut self, to: &Asker, status: Status, info: Vec<Info>) {
+    pub(super) fn answer_infos(&mut self, to: Asker, status: Status, info: Vec<Info>) {
         self.reply(to, |dialect| InfoReply { status: on_wire(status), info }.encode(dialect));
     }
 

@@ -576,6 +576,7 @@ impl<M: Role> Progress<M> {
             return tracing::error!(?op, "a role without a host asks for one");
         };
         if self.next == Next::Stop {
+            call.use_up();
             return;
         }
         let answer = HostAnswer { to: self.queue.clone(), call };

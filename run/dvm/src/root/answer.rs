@@ -1,10 +1,8 @@
 //! The right to answer a request: a value that is used once.
 //!
-//! A right that is dropped unused is a defect: debug builds stop at it, others answer with `PMIX_ERROR`.
+//! A right that is dropped unused is noticed at the end of the turn: debug builds stop there, others answer with `PMIX_ERROR`.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-
-use phalanx_core::HostReply;
+use phalanx_core::{HostReply, Right, Rights};
 use phalanx_spec::Status;
 use phalanx_wire::{ProcId, Text};
 
@@ -13,38 +11,22 @@ use crate::msg::Down;
 use crate::ranges::Ranges;
 use crate::root::turn::Cx;
 
-/// The right to answer a request that a daemon waits for. It cannot be copied, and giving the answer uses it up.
-#[must_use = "whoever has asked waits for the answer"]
+/// The right to answer a daemon's request with this number.
+#[must_use = "a daemon waits for the answer"]
 #[derive(Debug)]
-pub(super) struct Answer {
-    to: NodeId,
-    request: u64,
-    /// Receives the request if the right is dropped; none once the answer has been given.
-    dropped: Option<Sender<(NodeId, u64)>>,
-}
+pub(super) struct Answer(Right<(NodeId, u64)>);
 
-/// Creates rights to answer, and learns of each one that was dropped unused.
-#[derive(Debug)]
-pub(super) struct Answers {
-    dropped: Receiver<(NodeId, u64)>,
-    on_drop: Sender<(NodeId, u64)>,
-}
-
-impl Default for Answers {
-    fn default() -> Answers {
-        let (on_drop, dropped) = channel();
-        Answers { dropped, on_drop }
-    }
-}
+#[derive(Debug, Default)]
+pub(super) struct Answers(Rights<(NodeId, u64)>);
 
 impl Answers {
     pub(super) fn of(&self, to: NodeId, request: u64) -> Answer {
-        Answer { to, request, dropped: Some(self.on_drop.clone()) }
+        Answer(self.0.make((to, request)))
     }
 
-    /// Answers requests with a right that was dropped by mistake, so that no client waits for ever.
+    /// Answers requests with a right that was dropped by mistake.
     pub(super) fn give_dropped(&self, cx: &mut Cx<'_>) {
-        for (to, request) in self.dropped.try_iter() {
+        while let Some((to, request)) = self.0.next_dropped() {
             debug_assert!(false, "request {request} of daemon {} was not answered", to.0);
             tracing::error!(request, daemon = to.0, "a request was not answered");
             reply(cx, to, request, HostReply::Done(Status::ERROR));
@@ -55,12 +37,12 @@ impl Answers {
 impl Answer {
     /// The daemon that sent the request.
     pub(super) fn origin(&self) -> NodeId {
-        self.to
+        self.0.to().0
     }
 
-    pub(super) fn give(mut self, cx: &mut Cx<'_>, answer: HostReply) {
-        self.dropped = None;
-        reply(cx, self.to, self.request, answer);
+    pub(super) fn give(self, cx: &mut Cx<'_>, answer: HostReply) {
+        let (to, request) = self.0.use_up();
+        reply(cx, to, request, answer);
     }
 
     /// Answers with a status alone.
@@ -88,15 +70,6 @@ impl Asker {
 pub(super) fn id_of(askers: &[Asker]) -> String {
     let id = askers.iter().find_map(|asker| asker.id.as_ref());
     id.map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default()
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        if let Some(dropped) = self.dropped.take() {
-            // Fails if the root itself is gone.
-            let _ = dropped.send((self.to, self.request));
-        }
-    }
 }
 
 fn reply(cx: &mut Cx<'_>, to: NodeId, request: u64, reply: HostReply) {

@@ -94,10 +94,14 @@ impl Collective {
         }
     }
 
-    /// The requests, the latest first: that process's data is still in its processor's caches; the processes that came first
-    /// have long been asleep.
-    pub(in crate::server) fn latest_first(&self) -> impl Iterator<Item = &Asker> {
-        self.askers.iter().rev()
+    pub(in crate::server) fn askers(&self) -> &[Asker] {
+        &self.askers
+    }
+
+    /// Takes the requests, to be answered; the latest first: that process's data is still in its processor's caches; the
+    /// processes that came first have long been asleep.
+    pub(in crate::server) fn take_askers(&mut self) -> impl Iterator<Item = Asker> + use<> {
+        std::mem::take(&mut self.askers).into_iter().rev()
     }
 
     /// The participants, without the lost ones of this node.

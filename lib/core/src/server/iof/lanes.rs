@@ -89,13 +89,18 @@ impl Lanes {
         &mut self,
         cx: &mut Cx<'_>,
         pulls: &mut Pulls,
-        to: &Asker,
+        to: Asker,
         pull: u64,
         status: Status,
     ) {
-        let lane = self.by_conn.entry(to.conn).or_default();
-        lane.queue.push_back(Parcel::Farewell { to: to.clone(), pull, status });
-        self.pump(cx, pulls, to.conn);
+        let conn = to.conn;
+        // The reader has gone while the host ended its pull.
+        if cx.peers.conns.peer(conn).is_none() {
+            return;
+        }
+        let lane = self.by_conn.entry(conn).or_default();
+        lane.queue.push_back(Parcel::Farewell { to, pull, status });
+        self.pump(cx, pulls, conn);
     }
 
     /// Gives the transport enough to keep it busy.
@@ -120,7 +125,7 @@ impl Lanes {
                 }
                 Some(Parcel::Farewell { to, pull, status }) => {
                     pulls.remove(&pull);
-                    cx.answer(&to, status);
+                    cx.answer(to, status);
                     continue;
                 }
                 None => return,
@@ -192,7 +197,10 @@ impl Lanes {
         let queued = lane.queue.into_iter().filter_map(|parcel| match parcel {
             Parcel::PullPiece(piece) => piece.delivery,
             Parcel::Over { id, .. } => Some(id),
-            Parcel::Farewell { .. } => None,
+            Parcel::Farewell { to, .. } => {
+                to.forget();
+                None
+            }
         });
         let flying = lane.flying.into_iter().map(|(_, id, _)| id);
         let untaken = lane.untaken.into_values().flat_map(|piece| piece.calls).map(|(id, _)| id);

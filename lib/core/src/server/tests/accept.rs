@@ -278,8 +278,9 @@ fn tools_of_every_user_come_to_the_host_if_all_are_welcome() {
         !world.closed.contains(&conn)
     };
     assert!(come(&mut world, proc("visitor", 0)));
-    let (_, op) = world.take_upcall();
+    let (call, op) = world.take_upcall();
     assert!(matches!(op, HostOp::ToolConnected(ToolRequest { uid, .. }) if uid == UID + 1), "{op:?}");
+    world.answer(call, HostReply::ToolAdmitted(Ok(proc("visitor", 0))));
     assert!(!come(&mut world, proc("job", 0)), "it is another user's rank");
 }
 

@@ -115,6 +115,19 @@ fn output_goes_only_to_current_pulls() {
 }
 
 #[test]
+fn a_reader_that_goes_while_its_pull_ends_leaves_nothing() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let handle = accepted(&mut world, a, &pull(1));
+    world.send(a, &stop(handle));
+    let (call, _) = world.take_upcall();
+    world.close(a);
+    world.answer(call, HostReply::Done(Status::SUCCESS));
+    let left = format!("{:?}", world.server);
+    assert!(!left.contains("Farewell"), "{left}");
+}
+
+#[test]
 fn a_pull_within_an_earlier_one_is_served_without_the_host() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));

@@ -13,6 +13,7 @@ mod iof;
 mod jobs;
 mod monitor;
 mod resources;
+mod rights;
 mod topology;
 mod upcalls;
 mod world;

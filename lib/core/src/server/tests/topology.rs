@@ -8,7 +8,7 @@ use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::{Info, ProcId, Query, Value};
 
 use super::world::{World, config, dialect, get, ns, proc};
-use crate::host::HostOp;
+use crate::host::{HostOp, HostReply};
 use crate::machine::ConnId;
 use crate::server::ServerConfig;
 
@@ -59,7 +59,9 @@ fn the_topology_is_returned_on_request() {
     // The host may know other nodes.
     let other = vec![Info::new(keys::HOSTNAME, "elsewhere")];
     world.send(conn, &Request::Query(Queries { queries: vec![query(keys::HWLOC_XML_V2, other)] }));
-    assert!(matches!(world.take_upcall().1, HostOp::Query(_)));
+    let (call, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::Query(_)));
+    world.answer(call, HostReply::Done(Status::ERR_NOT_FOUND));
     let shared_memory = get(&all, keys::HWLOC_SHMEM_FILE, Vec::new());
     assert_eq!(world.ask_status(conn, &shared_memory), Status::ERR_NOT_FOUND);
 }

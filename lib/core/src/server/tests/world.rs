@@ -282,6 +282,20 @@ impl World {
         conn
     }
 
+    /// Connects a tool that has a name.
+    pub(super) fn connect_tool(&mut self, name: &ProcId) -> ConnId {
+        let conn = self.open_as(UID);
+        let hello = Hello { flavor: Flavor::NamedTool, ..hello(name) };
+        self.bytes(conn, &hello.encode());
+        let (call, _) = self.take_upcall();
+        self.answer(call, HostReply::ToolAdmitted(Ok(name.clone())));
+        let client = self.clients.get_mut(&conn).unwrap();
+        assert!(client.welcomed, "{name} is let in");
+        // A tool's welcome is longer than a client's.
+        client.reader = FrameReader::default();
+        conn
+    }
+
     /// Rank 0 can connect whatever `conn` did, unless `conn` became rank 0.
     pub(super) fn connect_after(&mut self, conn: ConnId) {
         if !self.client(conn).welcomed {
