@@ -67,7 +67,7 @@ pub(super) fn lost(
 /// Our server has closed the connection of a rank. Later reports do not show the reason. Only the first of a job here is
 /// reported.
 fn tell_cut_off(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, why: &str) {
-    if std::mem::replace(&mut job.told_cut_off, true) {
+    if std::mem::replace(&mut job.reported_cut_off, true) {
         return;
     }
     let text = format!(
@@ -88,7 +88,7 @@ const COLLECT: Duration = Duration::from_millis(250);
 /// Our server has refused a process of another user that calls itself a rank. Only the first of a job here is reported.
 pub(super) fn refused(cx: &mut Cx<'_>, job: &mut LocalJob, refused: &ClientRefused) {
     let ClientRefused { proc, uid, pid, expected } = refused;
-    if std::mem::replace(&mut job.told_refused, true) {
+    if std::mem::replace(&mut job.reported_refusal, true) {
         return;
     }
     let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();

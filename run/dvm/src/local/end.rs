@@ -68,7 +68,7 @@ pub(super) fn settle(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
     };
     let telling = match (job.desc.on_failure, job.desc.told_ends) {
         // Only the first failure is reported; the others are in the job's end.
-        (FailurePolicy::KillJob, ToldEnds::Deciding) => !job.told_failed,
+        (FailurePolicy::KillJob, ToldEnds::Deciding) => !job.reported_failure,
         _ => true,
     };
     let ends_job = job.desc.on_failure.ends_job(&end);
@@ -77,7 +77,7 @@ pub(super) fn settle(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
     }
     let is_kept = proc.next.is_some();
     if end.is_failure() && telling {
-        job.told_failed = true;
+        job.reported_failure = true;
         cx.post(Up::Failed(end));
     } else if !end.is_failure() && !is_kept && job.desc.told_ends == ToldEnds::All {
         cx.post(Up::Left(end));
@@ -113,10 +113,10 @@ pub(super) fn tell_over(cx: &mut Cx<'_>, job: &mut LocalJob) {
 /// Contributes to the job's end when nothing of it is left here.
 pub(super) fn try_ended(cx: &mut Cx<'_>, job: &mut LocalJob) {
     let over = |proc: &Proc| proc.is_finished() && proc.next.is_none();
-    if job.told_ended || job.procs.is_empty() || job.chunks > 0 || !job.procs.values().all(over) {
+    if job.reported_end || job.procs.is_empty() || job.chunks > 0 || !job.procs.values().all(over) {
         return;
     }
-    job.told_ended = true;
+    job.reported_end = true;
     // With many processes, times are coarse, so that equal ends can be merged.
     let grain = if job.desc.size <= EXACT { 1 } else { 1000 };
     let mut ends = Vec::new();

@@ -65,13 +65,14 @@ pub(super) struct LocalJob {
     pub(super) registered: bool,
     /// A process here could not be started.
     pub(super) start_failed: bool,
-    pub(super) told_cut_off: bool,
-    /// A process was refused because of its user, and the root knows.
-    pub(super) told_refused: bool,
-    pub(super) told_began: bool,
-    pub(super) told_started: bool,
-    pub(super) told_failed: bool,
-    pub(super) told_ended: bool,
+    /// What the root knows: our server has closed the connection of a process here, or has refused one for its user.
+    pub(super) reported_cut_off: bool,
+    pub(super) reported_refusal: bool,
+    /// What the root knows: a process here runs; all that will ever run do; one has failed; nothing is left here.
+    pub(super) reported_begin: bool,
+    pub(super) reported_start: bool,
+    pub(super) reported_failure: bool,
+    pub(super) reported_end: bool,
 }
 
 impl LocalJob {
@@ -98,12 +99,12 @@ impl LocalJob {
             inspected: None,
             registered: false,
             start_failed: false,
-            told_cut_off: false,
-            told_refused: false,
-            told_began: false,
-            told_started: false,
-            told_failed: false,
-            told_ended: false,
+            reported_cut_off: false,
+            reported_refusal: false,
+            reported_begin: false,
+            reported_start: false,
+            reported_failure: false,
+            reported_end: false,
         }
     }
 

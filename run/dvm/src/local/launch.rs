@@ -106,19 +106,19 @@ pub(super) fn spawn_failed(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, fail
 /// Contributes to the job's start when each process here runs or never will. Until then the daemon of rank 0 reports that one
 /// runs.
 pub(super) fn try_started(cx: &mut Cx<'_>, job: &mut LocalJob) {
-    if job.told_started || job.procs.is_empty() {
+    if job.reported_start || job.procs.is_empty() {
         return;
     }
     let nspace = job.desc.nspace.clone();
     if job.procs.values().any(Proc::is_pending) {
         let runs = |proc: &Proc| proc.running().is_some();
-        if !job.told_began && job.procs.contains_key(&Rank(0)) && job.procs.values().any(runs) {
-            job.told_began = true;
+        if !job.reported_begin && job.procs.contains_key(&Rank(0)) && job.procs.values().any(runs) {
+            job.reported_begin = true;
             cx.post(Up::Began { nspace });
         }
         return;
     }
-    job.told_started = true;
+    job.reported_start = true;
     let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid()?))).collect();
     let (failed, after) = (job.start_failed, job.started_after);
     let programs = std::mem::take(&mut job.programs);

@@ -29,7 +29,7 @@ pub(super) fn clear(cx: &mut Cx<'_>, jobs: &mut Jobs, task: &TaskId, targets: &M
         return cx.join(OpId::Task(task.clone()), Part::Nothing);
     };
     let mut renewal = renewal(job, task, targets, Step::Clear);
-    if job.told_ended || job.is_ending {
+    if job.reported_end || job.is_ending {
         let open = std::mem::take(&mut renewal.open);
         renewal.results.set(&open, Status::ERR_NOT_FOUND);
     }
