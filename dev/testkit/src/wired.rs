@@ -67,6 +67,7 @@ impl WiredServer {
         let address = "tcp4://127.0.0.1:4711".to_owned();
         let server = Server::new(ServerConfig {
             server_tmpdir: "/scratch".to_owned(),
+            joins_fences_of_jobs: true,
             collections: Some("/scratch/collected".to_owned()),
             ..ServerConfig::new(identity, format!("n{}", node.0), address, UID, [7; 32])
         });

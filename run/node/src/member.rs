@@ -97,6 +97,7 @@ impl Running {
             let server = Server::new(ServerConfig {
                 server_tmpdir,
                 system_tmpdir,
+                joins_fences_of_jobs: true,
                 remote: site.remote.clone(),
                 collections: phalanx_shell::collected::beginning(site.dir),
                 topology: Some(machine.topology.clone()),

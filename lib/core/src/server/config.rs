@@ -20,6 +20,8 @@ pub struct ServerConfig {
     pub tools_of: ToolsOf,
     /// A rank may have one connection at a time.
     pub refuse_clones: bool,
+    /// The host takes part in every fence of several jobs, even if all of their processes are here.
+    pub joins_fences_of_jobs: bool,
     /// None: tools on other nodes are refused.
     pub remote: Option<Remote>,
     /// Prefix of the paths of the files with data collected by fences, which clients of this node read; in a directory of
@@ -55,6 +57,7 @@ impl ServerConfig {
             owner_uid,
             tools_of: ToolsOf::Owner,
             refuse_clones: false,
+            joins_fences_of_jobs: false,
             remote: None,
             collections: None,
             modex: ModexForm::Compact,

@@ -1,7 +1,7 @@
 //! Fence: all participants have arrived; with `pmix.collect`, their values are available to all.
 //!
 //! A fence with all participants on this node ends here: their values are in this server already, and no other server takes
-//! part. Any other goes to the host with the values of the local participants.
+//! part. Any other goes to the host with the values of the local participants, and those of several jobs to a host that wants it.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::Body;
@@ -37,8 +37,9 @@ pub(super) fn on_fence(cx: &mut Cx<'_>, collectives: &mut Collectives, from: Ask
 pub(super) fn on_gathered(cx: &mut Cx<'_>, tables: Fences<'_>, id: u64) {
     let Some(collective) = tables.collectives.get(id) else { return };
     let procs = &collective.signature.procs;
+    let joins = cx.config.joins_fences_of_jobs && procs.windows(2).any(|two| two[0].nspace != two[1].nspace);
     // A directive that only the host may know goes to the host even if all participants are local.
-    if cx.peers.jobs.are_all_local(procs) && unknown(&collective.info, ATTRIBUTES).is_none() {
+    if cx.peers.jobs.are_all_local(procs) && !joins && unknown(&collective.info, ATTRIBUTES).is_none() {
         return end(cx, tables, id, Status::SUCCESS);
     }
     let data = if collective.info.is_set(keys::COLLECT_DATA) {

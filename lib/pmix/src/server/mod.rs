@@ -87,6 +87,7 @@ impl Server {
             owner_uid: geteuid().as_raw(),
             tools_of: options.tools_of(),
             refuse_clones: options.refuse_clones,
+            joins_fences_of_jobs: false,
             remote: door.remote(listener.address()),
             collections: options.server_tmpdir.as_ref().and_then(|dir| collected::beginning(dir.as_ref())),
             modex: ModexForm::OpenPmix,

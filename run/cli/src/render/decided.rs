@@ -165,7 +165,7 @@ pub(crate) fn allocation(nodes: &[NodeResources]) -> String {
             node.name.clone(),
             stated(node.slots).map_or_else(|| "not stated".into(), |slots| slots.to_string()),
             node.max_slots.map_or_else(|| "-".into(), |most| most.to_string()),
-            node.in_use.to_string(),
+            node.in_use().to_string(),
             cpus(Some(node.topology.cpus())),
         ]);
     }
@@ -178,7 +178,7 @@ pub(crate) fn allocation_json(nodes: &[NodeResources]) -> Value {
             "node": node.name,
             "slots": stated(node.slots),
             "max_slots": node.max_slots,
-            "in_use": node.in_use,
+            "in_use": node.in_use(),
             "cpus": node.topology.cpus().to_string(),
         })
     });

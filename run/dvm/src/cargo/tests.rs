@@ -230,6 +230,7 @@ fn ups() -> Vec<Up> {
         Up::Abort { from: proc(0), status: Status(-1), message: "m".to_owned(), procs: vec![proc(1)] },
         Up::LoadedMpi { proc: proc(0), library },
         Up::Connected { nspace: nspace.clone(), reached },
+        Up::Freed { nspace: nspace.clone(), ended: ranks(), leaving: Ranges::new() },
         Up::Exited { nspace: nspace.clone() },
         Up::Waits(collective()),
         Up::Fails { op: collective(), status: Status::ERR_TIMEOUT },

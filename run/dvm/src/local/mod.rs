@@ -14,6 +14,7 @@ mod drain;
 mod end;
 mod event;
 pub(crate) mod fence;
+mod freed;
 mod inspect;
 mod iof;
 mod job;
@@ -48,6 +49,7 @@ use calls::{Call, Calls};
 use commands::Commands;
 use dmodex::Modexes;
 use fence::Rounds;
+use freed::Freed;
 use iof::Delivering;
 use job::Jobs;
 use requests::Requests;
@@ -77,6 +79,7 @@ struct Tables {
     delivering: Delivering,
     requests: Requests,
     commands: Commands,
+    freed: Freed,
 }
 
 impl Local {
@@ -221,6 +224,7 @@ impl Tables {
                     restart::renew(cx, &mut self.jobs, id, targets);
                     self.progress(cx, &targets.nspace);
                 }
+                Task::TellFreed { limit } => self.freed.begin_wait(cx, &self.jobs, id, *limit),
                 Task::Survey(of) => {
                     let survey = Survey { task: id.clone(), of: of.clone() };
                     survey::carry_out(cx, &self.jobs, survey);
@@ -232,6 +236,7 @@ impl Tables {
             Down::Renewed { nspace, ranks, from } => {
                 let Some(job) = self.jobs.get_mut(nspace) else { return };
                 restart::renewed(cx, job, &self.table, ranks, from.as_ref());
+                self.freed.take_back(nspace, ranks);
                 self.modexes.ask_anew(cx, nspace, ranks);
             }
             Down::Watch { nspace, ranks } => self.in_job(cx, nspace, |_, job| end::watch(job, ranks)),
@@ -260,6 +265,9 @@ impl Tables {
     fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
             Timer::Connected(nspace) => self.in_job(cx, &nspace, |cx, job| client::tell_connected(cx, job)),
+            Timer::Freed(nspace) => {
+                self.jobs.get(&nspace).into_iter().for_each(|job| self.freed.tell(cx, job));
+            }
             Timer::Settle(nspace) => self.in_job(cx, &nspace, end::settle_all),
             Timer::Over(proc) => self.release(cx, &proc),
             Timer::Inspect(nspace) => self.in_job(cx, &nspace, inspect::on_due),

@@ -37,6 +37,7 @@ impl Tables {
         end::tell_over(cx, job);
         restart::contribute(cx, job);
         end::try_ended(cx, job);
+        self.freed.note(cx, job);
     }
 
     /// The job is over everywhere.
@@ -47,6 +48,7 @@ impl Tables {
         self.rounds.forget(nspace);
         self.rounds.try_expected(cx, &self.jobs);
         self.modexes.forget(cx, nspace);
+        self.freed.forget(nspace);
         job.procs.values_mut().for_each(|proc| proc.acknowledge_losses(cx));
         self.requests.forget(cx, nspace);
         if job.registered {
@@ -74,6 +76,7 @@ impl Tables {
             ("commands", self.commands.know(nspace)),
             ("rounds of collectives", self.rounds.know(nspace)),
             ("values asked for", self.modexes.know(nspace)),
+            ("slots told of", self.freed.know(nspace)),
         ];
         tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
     }

@@ -20,6 +20,8 @@ use crate::msg::{
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 
+mod freed;
+
 struct Told {
     local: Local,
     now: Time,
@@ -146,16 +148,20 @@ impl Told {
     }
 
     fn wait(&mut self, seconds: u64) {
-        self.now = self.now.after(Duration::from_secs(seconds));
+        self.wait_millis(1000 * seconds);
+    }
+
+    fn wait_millis(&mut self, millis: u64) {
+        self.now = self.now.after(Duration::from_millis(millis));
         while self.local.deadline().is_some_and(|due| due <= self.now) {
             self.tell(ToLocal::Tick);
         }
     }
 
-    /// All posts except the one about the job's beginning.
+    /// All posts except those about the job's beginning and free slots.
     fn posts(&self) -> Vec<&Up> {
         let posts = self.wishes.iter().filter_map(|wish| match wish {
-            FromLocal::Post(up) if !matches!(up, Up::Began { .. }) => Some(up),
+            FromLocal::Post(up) if !matches!(up, Up::Began { .. } | Up::Freed { .. }) => Some(up),
             _ => None,
         });
         posts.collect()

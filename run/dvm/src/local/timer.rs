@@ -6,6 +6,8 @@ use phalanx_wire::{Nspace, ProcId};
 pub(super) enum Timer {
     /// Delays the report of how many processes have called init.
     Connected(Nspace),
+    /// Delays the report of which processes have ended.
+    Freed(Nspace),
     /// An exited process's connection should be gone by now.
     Settle(Nspace),
     /// What waits for this process is released.
@@ -32,6 +34,7 @@ impl Timer {
     pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
             Timer::Connected(job)
+            | Timer::Freed(job)
             | Timer::Settle(job)
             | Timer::Inspect(job)
             | Timer::Kill(job)

@@ -114,7 +114,8 @@ impl<'a> Names<'a> {
             Host::Index(index) if (*index as usize) < self.nodes.len() => Ok(vec![*index as usize]),
             Host::Index(_) => Err(self.unknown(host, None, place)),
             Host::Empty(asked) => {
-                let empty = |node: &usize| self.nodes[*node].in_use == 0 && claimed.get(*node) != Some(&true);
+                let empty =
+                    |node: &usize| self.nodes[*node].in_use() == 0 && claimed.get(*node) != Some(&true);
                 let found: Vec<usize> = (0..self.nodes.len()).filter(empty).collect();
                 match asked {
                     Some(asked) if found.len() < *asked as usize => {

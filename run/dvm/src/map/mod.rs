@@ -34,6 +34,7 @@ pub use policy::{BindPolicy, BindTo, MapBy, MapPolicy, Policy, PolicyError, Rank
 
 use crate::encoding::encoded;
 use crate::hosts::{HostEntry, Slots};
+use crate::ranges::Ranges;
 
 /// What one node offers to a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,8 +49,8 @@ pub struct NodeResources {
     pub max_slots: Option<u32>,
     /// Its hardware, as far as this user's processes may use it (without what a cpuset or cgroup excludes).
     pub topology: Arc<Topology>,
-    /// How many ranks of other jobs run there.
-    pub in_use: u32,
+    /// The ranks of other jobs that run there, by their [`Placement::node_rank`].
+    pub numbers: Ranges,
     /// The CPUs that those ranks are bound to.
     pub busy: CpuSet,
     /// Whether the launcher itself runs there.
@@ -93,7 +94,7 @@ pub struct Placement {
     pub node: u32,
     /// Its number among the job's ranks on that node.
     pub local_rank: u16,
-    /// Its number among all ranks on that node, those of other jobs included.
+    /// Its number on that node, which no other living rank has: the least that is free.
     pub node_rank: u16,
     /// The CPUs that it is bound to, by the kernel's numbers; `None`: unbound.
     pub cpus: Option<CpuSet>,
@@ -193,10 +194,15 @@ impl NodeResources {
             slots: Slots::Unstated,
             max_slots: None,
             topology,
-            in_use: 0,
+            numbers: Ranges::new(),
             busy: CpuSet::new(),
             launcher: false,
         }
+    }
+
+    /// How many ranks of other jobs run there.
+    pub fn in_use(&self) -> u32 {
+        self.numbers.count()
     }
 }
 

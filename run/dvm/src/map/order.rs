@@ -12,23 +12,28 @@ pub(super) fn number(job: &Job<'_>, seated: Vec<Seated>, notes: Vec<String>) -> 
     let total = job.apps.iter().map(|app| app.procs as usize).sum();
     let mut procs: Vec<Placement> = Vec::with_capacity(total);
     let mut locals = vec![0u32; job.nodes.len()];
+    let mut numbers = vec![0u32; job.nodes.len()];
     for (index, (app, seated)) in (0u32..).zip(job.apps.iter().zip(seated)) {
         let mut app_rank = 0;
         let mut place = |node: u32, seat: Seat| {
             let local = &mut locals[node as usize];
-            let node_rank = job.nodes[node as usize].in_use.saturating_add(*local);
+            let number = &mut numbers[node as usize];
+            while job.nodes[node as usize].numbers.contains(*number) {
+                *number += 1;
+            }
             procs.push(Placement {
                 rank: app.first_rank + app_rank,
                 app: index,
                 app_rank,
                 node,
                 local_rank: u16::try_from(*local).unwrap_or(u16::MAX),
-                node_rank: u16::try_from(node_rank).unwrap_or(u16::MAX),
+                node_rank: u16::try_from(*number).unwrap_or(u16::MAX),
                 cpus: seat.cpus,
                 rule: seat.rule,
             });
             app_rank += 1;
             *local += 1;
+            *number += 1;
         };
         match seated {
             Seated::InOrder(seats) => seats.into_iter().for_each(|(node, seat)| place(node, seat)),
@@ -131,7 +136,7 @@ fn rounds_of(objects: &[u32]) -> Vec<u32> {
 
 fn check_numbers(job: &Job<'_>, locals: &[u32]) -> Result<(), MapError> {
     for (node, local) in job.nodes.iter().zip(locals) {
-        let asked = u64::from(node.in_use) + u64::from(*local);
+        let asked = u64::from(node.in_use()) + u64::from(*local);
         if *local > 0 && asked > MOST_RANKS_OF_A_NODE {
             return Err(MapError::TooMany {
                 what: format!(" on node {}", node.name),
@@ -162,6 +167,6 @@ fn load(resources: &NodeResources, node: u32, cpus: u32, procs: u32) -> NodeLoad
         Slots::Stated(slots) => slots,
         _ => cpus,
     };
-    let oversubscribed = resources.in_use.saturating_add(procs) > slots;
+    let oversubscribed = resources.in_use().saturating_add(procs) > slots;
     NodeLoad { node, slots, cpus, procs, oversubscribed }
 }

@@ -101,7 +101,7 @@ impl<'a> Seats<'a> {
                 (false, 1) => ("it is not bound", "ranks there are not bound"),
                 (false, _) => ("they are not bound", "ranks there are not bound"),
             };
-            let free = if self.job.nodes[*node as usize].in_use > 0 { "free " } else { "" };
+            let free = if self.job.nodes[*node as usize].in_use() > 0 { "free " } else { "" };
             notes.push(match self.crowded.len() {
                 1 => {
                     let ranks = count(ranks.into(), "rank");

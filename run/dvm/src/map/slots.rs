@@ -133,7 +133,7 @@ impl<'a> Job<'a> {
     pub(super) fn slots(&self, offer: &Offer, cpus: u32, oversubscribe: Option<bool>) -> Budget {
         let node = &self.nodes[offer.node as usize];
         let used = self.used[offer.node as usize];
-        let there = node.in_use.saturating_add(used);
+        let there = node.in_use().saturating_add(used);
         let (turn, stated) = match offer.slots {
             Slots::Unstated => (cpus.saturating_sub(there), None),
             Slots::Mentioned(times) => (times.saturating_sub(used), None),
@@ -179,7 +179,7 @@ impl<'a> Job<'a> {
         let shortages = |slots: &dyn Fn(&Offer) -> u32| {
             let shortage = |offer: &Offer| {
                 let node = &self.nodes[offer.node as usize];
-                let in_use = node.in_use + self.used[offer.node as usize];
+                let in_use = node.in_use() + self.used[offer.node as usize];
                 NodeShortage { node: node.name.clone(), slots: slots(offer), in_use }
             };
             offers.iter().map(shortage).collect()

@@ -285,7 +285,7 @@ fn names_are_compared_with_and_without_domain() {
 #[test]
 fn empty_nodes_are_those_that_nobody_uses() {
     let mut nodes = alike(4, small());
-    nodes[1].in_use = 1;
+    nodes[1].numbers = Ranges::first(1);
     let app = |hosts: &str| on(hosts, None);
     let map = |apps: &[AppRequest]| map_job(&nodes, apps, &policy("bind none map ppr:1:node"));
     let two = map(&[app("+e:1"), app("+e")]).unwrap();
@@ -295,9 +295,18 @@ fn empty_nodes_are_those_that_nobody_uses() {
 }
 
 #[test]
+fn node_ranks_are_the_least_numbers_that_are_free() {
+    let mut nodes = stated(alike(1, small()), &[6]);
+    nodes[0].numbers = [0, 2].into_iter().collect();
+    let map = mapped(&nodes, procs(3), "");
+    let numbers: Vec<u16> = map.procs.iter().map(|placed| placed.node_rank).collect();
+    assert_eq!(numbers, [1, 3, 4]);
+}
+
+#[test]
 fn ranks_of_other_jobs_are_respected() {
     let mut nodes = stated(alike(2, small()), &[4, 4]);
-    nodes[0].in_use = 3;
+    nodes[0].numbers = Ranges::first(3);
     nodes[0].busy = "0-5".parse().unwrap();
     let map = mapped(&nodes, procs(3), "map core");
     assert_eq!(shown(&nodes, &map), "a:6-7 b:0-1 b:2-3");
@@ -305,7 +314,7 @@ fn ranks_of_other_jobs_are_respected() {
     assert!(refused(&nodes, procs(6), "").contains("(a: 4 less 3 in use, b: 4)"));
     // No slots are stated: a full node still takes part.
     let mut nodes = alike(1, small());
-    nodes[0].in_use = 4;
+    nodes[0].numbers = Ranges::first(4);
     nodes[0].busy = "0-7".parse().unwrap();
     let map = mapped(&nodes, procs(1), "");
     assert_eq!(map.notes, ["a has 0 free cores for 1 rank: it is not bound"]);

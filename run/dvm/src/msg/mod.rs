@@ -173,6 +173,12 @@ pub(crate) enum Up {
     Exited {
         nspace: Nspace,
     },
+    /// These processes of a job that goes on have ended, and their slots are free; these have finalized, and will probably end.
+    Freed {
+        nspace: Nspace,
+        ended: Ranges,
+        leaving: Ranges,
+    },
     /// An operation waits; there may be daemons with members that will not arrive.
     Waits(Collective),
     /// An operation fails, even if members are yet to arrive: a member has ended, or the time limit of one has passed.
@@ -273,6 +279,7 @@ encoded!(enum Up {
     15 Left(end),
     16 Fails { op, status },
     17 Began { nspace },
+    18 Freed { nspace, ended, leaving },
 });
 
 encoded!(enum Side { 0 Modex { id, proc, key }, 1 ModexIs { id, result } });

@@ -36,6 +36,8 @@ pub(crate) enum Task {
     Clear { targets: Members },
     /// Start them again.
     Renew { targets: Members },
+    /// Report at once which processes of all jobs have ended or are about to, and for so long all that follow.
+    TellFreed { limit: Duration },
 }
 
 /// The result of each target: ranks of one job, grouped by equal results.
@@ -81,5 +83,6 @@ encoded!(enum Task {
     3 Renew { targets },
     4 Checkpoint { targets, name, limit },
     5 Provision { nodes, image, limit },
+    6 TellFreed { limit },
 });
 encoded!(struct Results { ranks, why });

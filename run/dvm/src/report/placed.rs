@@ -7,6 +7,7 @@ use phalanx_topo::{CpuSet, Topology};
 use crate::encoding::{Encode, Malformed, Reader, Writer, encoded};
 use crate::hosts::Slots;
 use crate::map::{JobMap, NodeResources};
+use crate::ranges::Ranges;
 use crate::report::sealed::{open, seal};
 
 /// Where a job's processes go, and the nodes that this was decided from.
@@ -34,7 +35,7 @@ struct Row {
     called: Option<Arc<str>>,
     slots: Slots,
     max_slots: Option<u32>,
-    in_use: u32,
+    numbers: Ranges,
     busy: CpuSet,
     launcher: bool,
     topology: u32,
@@ -55,7 +56,7 @@ impl Encode for Placed {
                 called: node.called.clone(),
                 slots: node.slots,
                 max_slots: node.max_slots,
-                in_use: node.in_use,
+                numbers: node.numbers.clone(),
                 busy: node.busy.clone(),
                 launcher: node.launcher,
                 topology: kind as u32,
@@ -72,8 +73,8 @@ impl Encode for Placed {
         let rows: Vec<Row> = Encode::decode(from)?;
         let node = |row: Row| {
             let topology = kinds.get(row.topology as usize)?.clone();
-            let Row { name, called, slots, max_slots, in_use, busy, launcher, .. } = row;
-            Some(NodeResources { name, called, slots, max_slots, topology, in_use, busy, launcher })
+            let Row { name, called, slots, max_slots, numbers, busy, launcher, .. } = row;
+            Some(NodeResources { name, called, slots, max_slots, topology, numbers, busy, launcher })
         };
         let nodes: Option<Vec<NodeResources>> = rows.into_iter().map(node).collect();
         let nodes = nodes.ok_or_else(|| from.malformed("a node has a topology that was not sent"))?;
@@ -81,7 +82,7 @@ impl Encode for Placed {
     }
 }
 
-encoded!(struct Row { name, called, slots, max_slots, in_use, busy, launcher, topology });
+encoded!(struct Row { name, called, slots, max_slots, numbers, busy, launcher, topology });
 
 #[cfg(test)]
 mod tests {
@@ -100,7 +101,7 @@ mod tests {
             slots: Slots::Stated(8),
             max_slots: (number > 1).then_some(9),
             busy: CpuSet::from_list("1").unwrap(),
-            in_use: number,
+            numbers: Ranges::first(number),
             launcher: number == 0,
             ..NodeResources::new(format!("n{number}"), topologies[kind].clone())
         };

@@ -12,6 +12,7 @@ use crate::ranges::Ranges;
 use crate::root::dvm::Dvm;
 use crate::root::group::{self, Completed};
 use crate::root::operations::Operations;
+use crate::root::relations::Relation;
 use crate::root::turn::Cx;
 
 /// The last operations of each series that have ended (a series is the operation without its number), and the pending
@@ -92,20 +93,23 @@ fn outcome_of(
     missing: &Ranges,
     part: Part,
 ) -> Option<Outcome> {
+    let members = &collective.members;
     Some(match (collective.kind, part) {
         (Kind::GroupConstruct, Part::Failed(status)) => {
             group::give_up(cx, operations, collective, status);
             Err(status)
         }
         (_, Part::Failed(status)) => Err(status),
-        (Kind::Fence, Part::Modex(blobs)) => Ok(Agreed::Modex(join(&blobs))),
-        (Kind::Fence, _) => Ok(Agreed::Modex(Blob::default())),
+        (Kind::Fence, part) => {
+            dvm.relate(members, Relation::Fenced);
+            Ok(Agreed::Modex(if let Part::Modex(blobs) = part { join(&blobs) } else { Blob::default() }))
+        }
         (Kind::Connect, _) => {
-            dvm.relations.connect(&collective.members);
+            dvm.relate(members, Relation::Connected);
             Ok(Agreed::Nothing)
         }
         (Kind::Disconnect, _) => {
-            dvm.relations.disconnect(&collective.members);
+            dvm.relate(members, Relation::Disconnected);
             Ok(Agreed::Nothing)
         }
         (Kind::GroupDestruct, part) => {

@@ -17,7 +17,7 @@ use crate::root::interests::Interests;
 use crate::root::jobs::Jobs;
 use crate::root::journal::{Journals, What};
 use crate::root::nodes::Nodes;
-use crate::root::relations::Relations;
+use crate::root::relations::{Relation, Relations};
 use crate::root::tool::Tools;
 use crate::root::turn::Cx;
 
@@ -51,6 +51,28 @@ impl Dvm {
 
     pub(super) fn desc(&self, nspace: &Nspace) -> Option<&JobDesc> {
         self.jobs.get(nspace).map(|job| &*job.desc)
+    }
+
+    /// These processes have done something together that relates or separates their jobs.
+    pub(super) fn relate(&mut self, members: &Arc<[Members]>, relation: Relation) {
+        match relation {
+            Relation::Connected => self.relations.connect(members),
+            Relation::Disconnected => self.relations.disconnect(members),
+            Relation::Fenced => {}
+        }
+        for Members { nspace, .. } in members.iter() {
+            let Some(job) = self.jobs.get_mut(nspace) else { continue };
+            let Some(parent) = job.desc.parent.as_ref().map(|parent| &parent.nspace) else { continue };
+            if members.iter().any(|of| of.nspace == *parent) {
+                let are_connected = self.relations.are_connected(nspace, parent);
+                job.let_go = match relation {
+                    Relation::Connected => false,
+                    Relation::Disconnected => !are_connected,
+                    // Open MPI disconnects communicators by a fence of all processes that it has connected.
+                    Relation::Fenced => are_connected || job.let_go,
+                };
+            }
+        }
     }
 
     /// Appends an entry to the journal of a job and returns the entry's number.

@@ -50,6 +50,10 @@ impl Root {
         if !ends_job {
             job.tell_dead(cx, &ranks);
         }
+        if !matches!(job.desc.on_failure, FailurePolicy::Restart { .. }) {
+            job.ended.add(&ranks);
+            self.slots_changed = true;
+        }
         let concerned = self.dvm.concerned(nspace);
         let what = What::Failed { ranks: ranks.clone(), first: end.clone(), concerned: concerned.clone() };
         let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
@@ -183,6 +187,7 @@ impl Root {
         if !record::reason(cx, &mut self.dvm, nspace, verdict) {
             return;
         }
+        self.slots_changed = true;
         let to = self.dvm.desc(nspace).map(|desc| desc.nodes.clone()).unwrap_or_default();
         last_look::take(cx, &self.dvm, &mut self.operations, nspace);
         self.tell_ending(cx, nspace);
@@ -279,6 +284,8 @@ impl Root {
         let Reached { count, after } = ends.connected;
         self.dvm.journals.append(&mut job.journal, cx.now, What::Connected { count, after });
         self.dvm.journals.append(&mut job.journal, cx.now, What::Exited(ends));
+        job.ended = job.desc.ranks();
+        self.slots_changed = true;
         let how = journal::end_of(&job.journal, cx.now, |node| self.dvm.nodes.name(node).to_string())
             .verdict
             .word();
@@ -327,6 +334,7 @@ impl Root {
         self.cleanups.forget(nspace);
         self.collectives.forget(nspace);
         self.unsupported.retain(|(job, _)| job != nspace);
+        self.slots_changed = true;
         debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
     }
 

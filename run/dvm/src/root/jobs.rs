@@ -23,6 +23,12 @@ pub(super) struct RootJob {
     pub(super) descent: Descent,
     /// Ranks that have failed while the job goes on.
     pub(super) dead: Ranges,
+    /// Ranks without a process, whose slots are free.
+    pub(super) ended: Ranges,
+    /// Ranks that have finalized.
+    pub(super) leaving: Ranges,
+    /// It has been connected with the job that has spawned it, and has disconnected or met it in a fence.
+    pub(super) let_go: bool,
     /// Ranks that job control has ended.
     pub(super) killed: Ranges,
     /// What its ranks have registered for checkpoints.
@@ -61,6 +67,9 @@ impl RootJob {
             spawn: None,
             descent,
             dead: Ranges::new(),
+            ended: Ranges::new(),
+            leaving: Ranges::new(),
+            let_go: false,
             killed: Ranges::new(),
             abilities: Abilities::default(),
             restarts: BTreeMap::new(),
@@ -83,6 +92,11 @@ impl RootJob {
         let mut all = Reached::default();
         self.connected.values().for_each(|reached| all.merge(*reached));
         all
+    }
+
+    /// Whether this rank will probably end soon.
+    pub(super) fn is_ending(&self, rank: u32) -> bool {
+        self.let_go || self.leaving.contains(rank) || self.journal.verdict().is_some()
     }
 
     /// Notifies the daemons of the job, and our own, of ranks that have died, so that nothing waits for them.

@@ -20,10 +20,11 @@ use crate::root::iof::{self, OUTPUTS};
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
 use crate::root::operations::Taken;
+use crate::root::slots::Cramped;
 use crate::root::spawn::{Postponed, Spawning, Unfit, writes_files};
 use crate::root::timer::Timer;
 use crate::root::turn::Cx;
-use crate::root::{debug, lifecycle, placing, plan, spawn};
+use crate::root::{debug, lifecycle, placing, plan, slots, spawn};
 
 impl Root {
     pub(super) fn launch_submitted(
@@ -136,8 +137,13 @@ impl Root {
         }
     }
 
-    /// The daemons will never be up.
+    /// The daemons will never be up, or the DVM ends.
     pub(super) fn refuse_postponed(&mut self, cx: &mut Cx<'_>, error: &str) {
+        for number in slots::waiting(&self.operations) {
+            let cramped = self.operations.take::<Cramped>(number);
+            let askers = cramped.into_iter().flat_map(|cramped| cramped.askers);
+            askers.for_each(|asker| self.refuse_spawn(cx, asker, error));
+        }
         for postponed in spawn::take_postponed(&mut self.operations) {
             postponed.askers.into_iter().for_each(|asker| self.refuse_spawn(cx, asker, error));
         }
@@ -146,6 +152,45 @@ impl Root {
     fn refuse_spawn(&mut self, cx: &mut Cx<'_>, asker: Asker, error: &str) {
         spawn::tell_failed(cx, &self.dvm, &asker.by, error);
         asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE)));
+    }
+
+    /// Slots have come back, or will not: launches or refuses the spawns that have waited for them, in the order of the
+    /// requests.
+    pub(super) fn launch_cramped(&mut self, cx: &mut Cx<'_>) {
+        slots::waiting(&self.operations).into_iter().for_each(|number| self.try_cramped(cx, number));
+    }
+
+    pub(super) fn try_cramped(&mut self, cx: &mut Cx<'_>, number: u64) {
+        if self.operations.get(number).is_some_and(|cramped| slots::is_decided(&self.dvm, cramped)) {
+            self.end_wait_for_slots(cx, number, Status::ERR_JOB_FAILED_TO_MAP);
+        }
+    }
+
+    /// A spawn has waited for slots for as long as it may.
+    pub(super) fn on_slots_limit(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let is_late = |one: &Cramped| one.until.is_some_and(|until| until <= cx.now);
+        let is_late = self.operations.get(number).is_some_and(is_late);
+        let status = if is_late { Status::ERR_TIMEOUT } else { Status::ERR_JOB_FAILED_TO_MAP };
+        self.end_wait_for_slots(cx, number, status);
+    }
+
+    /// `otherwise`: the answer if the job cannot be launched.
+    fn end_wait_for_slots(&mut self, cx: &mut Cx<'_>, number: u64, otherwise: Status) {
+        let Some(Taken { kind, askers, since, .. }) = self.operations.take::<Cramped>(number) else { return };
+        for asker in askers {
+            if !slots::has_requester(&self.dvm, &kind.job) {
+                asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_LOST_CONNECTION)));
+                continue;
+            }
+            match self.launch(cx, None, kind.submitted, &kind.job) {
+                Ok(child) => self.spawned(cx, asker, kind.until, &child, &kind.job),
+                Err(error) => {
+                    let error = slots::in_vain(&self.dvm.jobs, &error, cx.now.since(since));
+                    spawn::tell_failed(cx, &self.dvm, &asker.by, &error);
+                    asker.answer.give(cx, HostReply::Spawned(Err(otherwise)));
+                }
+            }
+        }
     }
 
     /// `submitted`: when the spawn was requested.
@@ -158,24 +203,37 @@ impl Root {
         job: &JobRequest,
     ) {
         match self.launch(cx, None, submitted, job) {
-            Ok(child) => {
-                let spawning = Spawning { nspace: child.clone() };
-                let spawn = self.operations.begin(cx, Some(asker), until, spawning);
-                if let Some(job) = self.dvm.jobs.get_mut(&child) {
-                    job.spawn = spawn;
-                }
-                let run_by = self.dvm.jobs.get_mut(&child).and_then(|job| job.descent.run_by.clone());
-                let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
-                if let Some(by) = run_by.filter(|_| !(files && only)) {
-                    // The user's side writes the files, wherever else the output goes.
-                    let channels = IofChannel(by.channels.0 & OUTPUTS.0);
-                    iof::pull_for_parent(&mut self.readers, by.node, &by.tool, &child, channels, files);
-                }
+            Ok(child) => self.spawned(cx, asker, until, &child, job),
+            Err(_) if !self.shutting_down && slots::may_come(&self.dvm, job) => {
+                slots::wait(cx, &self.dvm, &mut self.operations, asker, (submitted, until), job);
             }
             Err(error) => {
                 spawn::tell_failed(cx, &self.dvm, &asker.by, &error);
                 asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
             }
+        }
+    }
+
+    /// The job of a spawn is on its way to the daemons.
+    fn spawned(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asker: Asker,
+        until: Option<Time>,
+        child: &Nspace,
+        job: &JobRequest,
+    ) {
+        let spawning = Spawning { nspace: child.clone() };
+        let spawn = self.operations.begin(cx, Some(asker), until, spawning);
+        if let Some(job) = self.dvm.jobs.get_mut(child) {
+            job.spawn = spawn;
+        }
+        let run_by = self.dvm.jobs.get_mut(child).and_then(|job| job.descent.run_by.clone());
+        let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
+        if let Some(by) = run_by.filter(|_| !(files && only)) {
+            // The user's side writes the files, wherever else the output goes.
+            let channels = IofChannel(by.channels.0 & OUTPUTS.0);
+            iof::pull_for_parent(&mut self.readers, by.node, &by.tool, child, channels, files);
         }
     }
 

@@ -45,6 +45,7 @@ mod rest;
 mod restart;
 mod session;
 mod settle;
+mod slots;
 pub(crate) mod spawn;
 mod stdin;
 mod survey;
@@ -146,6 +147,8 @@ pub(crate) struct Root {
     unsupported: Unsupported,
     /// Jobs that have ended everywhere. Handled after everything that arrived before.
     ended: VecDeque<(Nspace, Part)>,
+    /// Slots have come back, or are about to. The spawns that wait for some are looked at after everything that arrived before.
+    slots_changed: bool,
     shutting_down: bool,
     told_session_end: bool,
 }
@@ -248,6 +251,7 @@ impl Root {
             timers: Timers::default(),
             unsupported: Unsupported::new(),
             ended: VecDeque::new(),
+            slots_changed: false,
             shutting_down: false,
             told_session_end: false,
         }
@@ -288,6 +292,7 @@ impl Root {
                 self.dismiss(cx, Kind::is_of_askers, is_there, Status::ERR_LOST_CONNECTION);
                 self.lose_processes(cx, node, &why);
                 self.stop_without_hosts(cx);
+                self.slots_changed = true;
             }
             ToRoot::Forgotten(nspace) => self.on_forgotten(cx, &nspace),
             ToRoot::Tick => {
@@ -304,11 +309,18 @@ impl Root {
         self.answers.give_dropped(cx);
     }
 
-    /// Handles one job end that was put off until everything else had arrived. `false`: there is none.
+    /// Handles one thing that was put off until everything else had arrived. `false`: there is none.
     pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromRoot>) -> bool {
-        let Some((nspace, part)) = self.ended.pop_front() else { return false };
-        self.job_ended(&mut Cx { now, out }, &nspace, part);
-        true
+        let cx = &mut Cx { now, out };
+        if let Some((nspace, part)) = self.ended.pop_front() {
+            self.job_ended(cx, &nspace, part);
+            return true;
+        }
+        let has_slots = std::mem::take(&mut self.slots_changed);
+        if has_slots {
+            self.launch_cramped(cx);
+        }
+        has_slots
     }
 
     /// A message from a daemon.
@@ -322,6 +334,10 @@ impl Root {
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
             Up::LoadedMpi { proc, library } => self.on_loaded_mpi(cx, proc, library),
             Up::Connected { nspace, reached } => self.on_connected(cx, origin, nspace, *reached),
+            Up::Freed { nspace, ended, leaving } => {
+                slots::freed(&mut self.dvm, nspace, ended, leaving);
+                self.slots_changed = true;
+            }
             Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
             Up::Waits(op) => collective::on_waits(cx, &self.dvm, &mut self.collectives, op),
             Up::Fails { op, status } => {

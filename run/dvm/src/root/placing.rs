@@ -12,17 +12,32 @@ use crate::id::NodeId;
 use crate::job::{AppSpec, JobRequest};
 use crate::map::{AppRequest, NodeResources};
 use crate::msg::Binding;
+use crate::ranges::Ranges;
 use crate::report::Placed;
 use crate::root::dvm::Dvm;
+use crate::root::jobs::RootJob;
 use crate::root::premises::Premises;
 
 /// The placement of a job that would start now, and its inputs. The error is for the user.
 pub(super) fn place(dvm: &Dvm, job: &JobRequest) -> Result<(Placed, Premises), String> {
+    place_among(dvm, job, |job, rank| !job.ended.contains(rank))
+}
+
+/// Whether the job could be placed if only these ranks of other jobs were there.
+pub(super) fn fits_among(dvm: &Dvm, job: &JobRequest, is_there: impl Fn(&RootJob, u32) -> bool) -> bool {
+    place_among(dvm, job, is_there).is_ok()
+}
+
+fn place_among(
+    dvm: &Dvm,
+    job: &JobRequest,
+    is_there: impl Fn(&RootJob, u32) -> bool,
+) -> Result<(Placed, Premises), String> {
     if job.apps.is_empty() || job.apps.iter().any(|app| app.argv.is_empty()) {
         return Err("the job names no program".to_owned());
     }
     let apps = job.apps.iter().map(|app| request(dvm, app)).collect::<Result<_, _>>()?;
-    let (ids, nodes) = resources(dvm);
+    let (ids, nodes) = resources_beside(dvm, is_there);
     let ids = ids.iter().map(|id| id.0).collect();
     let premises = Premises::new(ids, &nodes, apps, job.policy.clone());
     Ok((premises.map(nodes)?, premises))
@@ -30,32 +45,35 @@ pub(super) fn place(dvm: &Dvm, job: &JobRequest) -> Result<(Placed, Premises), S
 
 /// Makes the same map again.
 pub(super) fn place_again(dvm: &Dvm, premises: &Premises) -> Result<Placed, String> {
-    let node = |(index, number): (u32, u32)| {
-        resource(dvm, NodeId(number), premises.in_use_of(index), premises.busy_of(index))
-    };
+    let node = |(index, number): (u32, u32)| resource(dvm, NodeId(number), premises.taken_on(index));
     premises.map((0..).zip(premises.nodes.iter()).filter_map(node).collect())
 }
 
 /// The nodes' numbers and resources, with what other jobs have taken.
 pub(super) fn resources(dvm: &Dvm) -> (Vec<NodeId>, Vec<NodeResources>) {
-    let mut taken = taken(dvm);
+    resources_beside(dvm, |job, rank| !job.ended.contains(rank))
+}
+
+fn resources_beside(
+    dvm: &Dvm,
+    is_there: impl Fn(&RootJob, u32) -> bool,
+) -> (Vec<NodeId>, Vec<NodeResources>) {
+    let mut taken = taken(dvm, is_there);
     let takes_ranks = |node: &NodeId| *node != NodeId::ROOT || dvm.config.takes_ranks;
-    let resource = |node: NodeId| {
-        let (in_use, busy) = taken.remove(&node).unwrap_or_default();
-        Some((node, resource(dvm, node, in_use, busy)?))
-    };
+    let resource = |node: NodeId| Some((node, resource(dvm, node, taken.remove(&node).unwrap_or_default())?));
     dvm.nodes.living().filter(takes_ranks).filter_map(resource).unzip()
 }
 
-/// The number of processes on each node, and the CPUs to which they are bound.
-fn taken(dvm: &Dvm) -> BTreeMap<NodeId, (u32, CpuSet)> {
-    let mut taken: BTreeMap<NodeId, (u32, CpuSet)> = BTreeMap::new();
-    for desc in dvm.jobs.values().map(|job| &job.desc) {
+/// The numbers of the ranks on each node, and the CPUs to which they are bound.
+fn taken(dvm: &Dvm, is_there: impl Fn(&RootJob, u32) -> bool) -> BTreeMap<NodeId, (Ranges, CpuSet)> {
+    let mut taken: BTreeMap<NodeId, (Ranges, CpuSet)> = BTreeMap::new();
+    for job in dvm.jobs.values() {
+        let desc = &job.desc;
         let cpus_of = |binding: &Binding| CpuSet::from_list(binding.cpuset.as_deref()?).ok();
         let bound: Vec<Option<CpuSet>> = desc.places.bindings.iter().map(cpus_of).collect();
-        for rank in 0..desc.size {
-            let (procs, cpus) = taken.entry(NodeId(desc.places.node.get(rank))).or_default();
-            *procs += 1;
+        for rank in (0..desc.size).filter(|rank| is_there(job, *rank)) {
+            let (numbers, cpus) = taken.entry(NodeId(desc.places.node.get(rank))).or_default();
+            numbers.insert(desc.places.node_rank.get(rank));
             if let Some(Some(set)) = bound.get(desc.places.binding.get(rank) as usize) {
                 cpus.add(set);
             }
@@ -65,13 +83,13 @@ fn taken(dvm: &Dvm) -> BTreeMap<NodeId, (u32, CpuSet)> {
 }
 
 /// The resources of a node, with the given use.
-fn resource(dvm: &Dvm, node: NodeId, in_use: u32, busy: CpuSet) -> Option<NodeResources> {
+fn resource(dvm: &Dvm, node: NodeId, (numbers, busy): (Ranges, CpuSet)) -> Option<NodeResources> {
     let (report, topology) = dvm.nodes.look_of(node)?;
     let called = node.0.checked_sub(1).and_then(|at| dvm.config.called.get(at as usize).cloned());
     Some(NodeResources {
         slots: report.slots,
         max_slots: report.max_slots,
-        in_use,
+        numbers,
         busy,
         launcher: report.hostname == dvm.config.hostname,
         called,

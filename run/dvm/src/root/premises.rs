@@ -2,7 +2,6 @@
 
 use phalanx_topo::CpuSet;
 
-use crate::column::Column;
 use crate::map::{AppRequest, NodeResources, Policy, map_job};
 use crate::ranges::Ranges;
 use crate::report::Placed;
@@ -14,10 +13,9 @@ pub(super) struct Premises {
     pub(super) nodes: Ranges,
     apps: Vec<AppRequest>,
     policy: Policy,
-    /// The number of ranks of other jobs on each node, in the order of `nodes`.
-    in_use: Column,
-    /// The CPUs to which those were bound: on the node with this index, and on the following ones up to the next entry.
-    busy: Vec<(u32, CpuSet)>,
+    /// The ranks of other jobs, and the CPUs to which they were bound: on the node with this index, and on the following ones
+    /// up to the next entry.
+    taken: Vec<(u32, (Ranges, CpuSet))>,
 }
 
 impl Premises {
@@ -28,14 +26,14 @@ impl Premises {
         apps: Vec<AppRequest>,
         policy: Policy,
     ) -> Premises {
-        let mut busy: Vec<(u32, CpuSet)> = Vec::new();
+        let mut taken: Vec<(u32, (Ranges, CpuSet))> = Vec::new();
         for (index, node) in (0..).zip(nodes) {
-            if busy.last().is_none_or(|(_, before)| *before != node.busy) {
-                busy.push((index, node.busy.clone()));
+            let is_same = |before: &(Ranges, CpuSet)| before.0 == node.numbers && before.1 == node.busy;
+            if taken.last().is_none_or(|(_, before)| !is_same(before)) {
+                taken.push((index, (node.numbers.clone(), node.busy.clone())));
             }
         }
-        let in_use = nodes.iter().map(|node| node.in_use).collect();
-        Premises { nodes: ids, apps, policy, in_use, busy }
+        Premises { nodes: ids, apps, policy, taken }
     }
 
     /// The map that they give. The error is for the user.
@@ -47,14 +45,10 @@ impl Premises {
         Ok(Placed { nodes, map })
     }
 
-    pub(super) fn in_use_of(&self, index: u32) -> u32 {
-        self.in_use.get(index)
-    }
-
-    pub(super) fn busy_of(&self, index: u32) -> CpuSet {
-        let after = self.busy.partition_point(|(first, _)| *first <= index);
-        let entry = after.checked_sub(1).and_then(|at| self.busy.get(at));
-        entry.map(|(_, cpus)| cpus.clone()).unwrap_or_default()
+    pub(super) fn taken_on(&self, index: u32) -> (Ranges, CpuSet) {
+        let after = self.taken.partition_point(|(first, _)| *first <= index);
+        let entry = after.checked_sub(1).and_then(|at| self.taken.get(at));
+        entry.map(|(_, taken)| taken.clone()).unwrap_or_default()
     }
 
     /// Whether the job may have more ranks than slots, if its user has said so.
@@ -65,6 +59,7 @@ impl Premises {
     /// About how many bytes it takes.
     pub(super) fn weight(&self) -> usize {
         let hosts: usize = self.apps.iter().map(|app| size_of_val(&*app.hosts)).sum();
-        size_of::<Premises>() + hosts + self.in_use.weight() + size_of_val(&*self.busy)
+        let spans: usize = self.taken.iter().map(|(_, (numbers, _))| numbers.spans().count()).sum();
+        size_of::<Premises>() + hosts + size_of_val(&*self.taken) + spans * size_of::<(u32, u32)>()
     }
 }

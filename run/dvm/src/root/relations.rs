@@ -22,6 +22,14 @@ pub(super) struct Relations {
     last_context: u64,
 }
 
+/// What processes of several jobs have done together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    Connected,
+    Disconnected,
+    Fenced,
+}
+
 impl Relations {
     pub(super) fn connect(&mut self, members: &Arc<[Members]>) {
         if members.len() > 1 {
@@ -36,6 +44,11 @@ impl Relations {
                 self.connected.remove(members);
             }
         }
+    }
+
+    /// Whether any processes of the two jobs are connected.
+    pub(super) fn are_connected(&self, one: &Nspace, other: &Nspace) -> bool {
+        self.connected.keys().any(|members| includes(members, one) && includes(members, other))
     }
 
     /// A group has formed.

@@ -231,6 +231,8 @@ pub(super) fn renew(cx: &mut Cx<'_>, dvm: &mut Dvm, operations: &mut Operations,
         for rank in ranks.iter() {
             job.dead.remove(rank);
             job.killed.remove(rank);
+            job.ended.remove(rank);
+            job.leaving.remove(rank);
             *job.restarts.entry(rank).or_default() += 1;
         }
         cx.cast(

@@ -13,6 +13,7 @@ use crate::root::kind::Kind;
 use crate::root::query;
 use crate::root::rest;
 use crate::root::restart;
+use crate::root::slots::Cramped;
 use crate::root::spawn::Spawning;
 use crate::root::turn::Cx;
 
@@ -22,6 +23,9 @@ impl Root {
         if let Some(Spawning { nspace }) = self.operations.get(number) {
             let nspace = nspace.clone();
             return self.on_start_limit(cx, &nspace);
+        }
+        if self.operations.get::<Cramped>(number).is_some() {
+            return self.on_slots_limit(cx, number);
         }
         let then = self.operations.finish(cx, number, Status::ERR_TIMEOUT);
         self.carry_out(cx, then);
@@ -50,8 +54,10 @@ impl Root {
                     let waiting = (&self.operations, &self.answered);
                     query::answer(cx, &self.dvm, waiting, askers, &queries, &found);
                 }
+                // Of a restart, or of a spawn that waits for slots.
                 Consequence::NextStep(number) => {
-                    restart::renew(cx, &mut self.dvm, &mut self.operations, number)
+                    restart::renew(cx, &mut self.dvm, &mut self.operations, number);
+                    self.try_cramped(cx, number);
                 }
                 Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
                 Consequence::Ended { members, by, signal } => {

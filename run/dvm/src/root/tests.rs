@@ -34,6 +34,7 @@ mod lifecycle;
 mod logged;
 mod nodes;
 mod restarts;
+mod slots;
 
 const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::spawn::KEPT])];
 
@@ -75,6 +76,7 @@ impl Told {
 
     fn tell(&mut self, what: ToRoot) {
         self.root.handle(self.now, what, &mut self.wishes);
+        while self.root.go_on(self.now, &mut self.wishes) {}
     }
 
     fn post(&mut self, origin: u32, up: Up) {
@@ -146,7 +148,6 @@ impl Told {
             OpId::Ended(nspace.clone()),
             Part::Ends(Box::new(Ends { groups: vec![end], ..Ends::default() })),
         );
-        while self.root.go_on(self.now, &mut self.wishes) {}
         assert!(self.casts().iter().any(|(_, body)| matches!(body, Down::Forget { .. })));
         self.tell(ToRoot::Forgotten(nspace.clone()));
     }

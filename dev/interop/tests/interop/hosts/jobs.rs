@@ -75,6 +75,16 @@ fn mpi_jobs(library: Library) {
     site.expect_nothing_left();
 }
 
+#[test]
+fn workers_are_replaced_in_the_slots_of_three_hosts() {
+    let site = Site::new();
+    for library in [OpenMpi4, OpenMpi5] {
+        let job = site.px(1, "run -q --host n1:1,n2:1,n3:1 -n 1").arg(mpi(library, "pool")).args(["2", "50"]);
+        let _ = over_tcp(job, library).run().expect_code(0).expect_lines(["50 rounds of 2 workers"]);
+    }
+    site.expect_nothing_left();
+}
+
 /// Parents and their spawned children.
 fn expect_family(outcome: &Outcome, parents: usize) {
     let lines = |who: &str| outcome.stdout.lines().filter(|line| line.starts_with(who)).count();

@@ -7,12 +7,12 @@ use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::{Blob, DataArray, Info, InfoList, ProcId, Query, Value};
 
-use super::world::{World, all, collect, dialect, fence, get, global, job, ns, proc};
+use super::world::{World, all, collect, config, dialect, fence, get, global, job, ns, proc, v41};
 use crate::host::{
     CollectiveKind, ConnectRequest, FenceRequest, GroupFormed, GroupRequest, HostOp, HostReply, OverdueCall,
 };
 use crate::machine::ConnId;
-use crate::server::{ServerCall, ServerReturn};
+use crate::server::{ServerCall, ServerConfig, ServerReturn};
 
 fn everybody(world: &mut World, n: u32) -> Vec<ConnId> {
     (0..n).map(|rank| world.connect(rank)).collect()
@@ -279,6 +279,26 @@ fn unknown_directive_takes_a_local_fence_to_the_host() {
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
     assert_eq!(world.status(a, tag), Status::ERR_NOT_SUPPORTED);
+}
+
+#[test]
+fn a_fence_of_several_jobs_goes_to_a_host_that_joins_it() {
+    for joins in [false, true] {
+        let mut world = World::configured(ServerConfig { joins_fences_of_jobs: joins, ..config() });
+        world.register(job("other", 1, 1));
+        let ranks = [world.connect(0), world.connect_as(&proc("other", 0), v41())];
+        let both = || fence(vec![proc("job", 0), proc("other", 0)], Vec::new());
+        let tags = ranks.map(|conn| world.send(conn, &both()));
+        if joins {
+            let (id, _) = world.take_upcall();
+            world.answer_modex(id, Blob::default());
+        }
+        assert!(world.asked.is_empty());
+        ranks
+            .into_iter()
+            .zip(tags)
+            .for_each(|(conn, tag)| assert_eq!(world.status(conn, tag), Status::SUCCESS));
+    }
 }
 
 /// Slurm's plugin takes a second call for a duplicate contribution to the first.

@@ -48,7 +48,7 @@ fn any_nodes() -> impl Strategy<Value = Vec<NodeResources>> {
                     NodeResources {
                         slots,
                         max_slots,
-                        in_use,
+                        numbers: Ranges::first(in_use),
                         busy,
                         ..NodeResources::new(format!("n{number}"), topology)
                     }
@@ -134,7 +134,7 @@ proptest! {
             let node = &nodes[proc.node as usize];
             let local = locals.entry(proc.node).or_default();
             prop_assert_eq!(proc.local_rank as usize, local.len());
-            prop_assert_eq!(u32::from(proc.node_rank), node.in_use + local.len() as u32);
+            prop_assert_eq!(u32::from(proc.node_rank), node.in_use() + local.len() as u32);
             local.push(proc.local_rank);
             if let Some(cpus) = &proc.cpus {
                 prop_assert!(!cpus.is_empty());
@@ -165,13 +165,13 @@ fn check_slots(case: &Case, totals: &BTreeMap<u32, u32>) -> Result<(), TestCaseE
     for (node, procs) in totals {
         let node = &case.nodes[*node as usize];
         if let Some(most) = node.max_slots.filter(|_| !listed) {
-            prop_assert!(procs + node.in_use <= most, "max_slots");
+            prop_assert!(procs + node.in_use() <= most, "max_slots");
         }
         if let Slots::Stated(slots) = node.slots
             && !may_exceed
             && !listed
         {
-            prop_assert!(procs + node.in_use <= slots, "slots");
+            prop_assert!(procs + node.in_use() <= slots, "slots");
         }
     }
     Ok(())

@@ -180,7 +180,7 @@ pub(super) fn allocation(dvm: &Dvm) -> DataArray {
 pub(super) fn available_slots(dvm: &Dvm) -> u32 {
     let (_, nodes) = placing::resources(dvm);
     let free = |slots: u32, used: u32| slots.saturating_sub(used);
-    nodes.iter().map(|node| free(slots(&node.slots, node.topology.cpus().count()), node.in_use)).sum()
+    nodes.iter().map(|node| free(slots(&node.slots, node.topology.cpus().count()), node.in_use())).sum()
 }
 
 pub(super) fn slots(stated: &Slots, cpus: u32) -> u32 {

@@ -30,7 +30,7 @@ pub(super) fn all_nodes(dvm: &Dvm, asked: &Inquiry<'_>) -> Option<DataArray> {
         ];
         if let Some(node) = resources.get(&node) {
             about.push(Info::new(keys::MAX_PROCS, slots(&node.slots, node.topology.cpus().count())));
-            about.push(Info::new(names::IN_USE, node.in_use));
+            about.push(Info::new(names::IN_USE, node.in_use()));
         }
         if let Some(usage) = usage.get(&node) {
             about.push(Info::new(keys::NODE_LOAD_AVG, Value::Float(usage.load[0])));
