@@ -123,7 +123,8 @@ impl Screen {
         self.to.try_send(Word::Written(tell)).ok().map(|()| told)
     }
 
-    /// To be called to wait until all earlier output is written.
+    /// To be called to wait until all earlier output is written, for ever if the terminal is stopped: the output of a job is
+    /// shown before its end is reported.
     pub(crate) fn waiter(&self) -> impl FnOnce() + use<> {
         let to = self.to.clone();
         move || {

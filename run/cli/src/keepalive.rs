@@ -2,7 +2,9 @@
 //! connection back to it (`origin.rs`) is lost at its end. Either counts.
 
 use std::io::ErrorKind;
+use std::os::fd::RawFd;
 
+use phalanx_node::keepalive_pipe;
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 
 use crate::origin::Origin;
@@ -17,10 +19,9 @@ pub(crate) struct Keepalive<'a> {
 impl Keepalive<'_> {
     /// A number of no pipe of ours is ignored.
     pub(crate) fn of_environment(origin: Option<&Origin>) -> Keepalive<'_> {
-        let number = std::env::var("PMIX_KEEPALIVE_PIPE").ok().and_then(|word| word.parse::<u32>().ok());
         // Opened anew, to have flags of its own.
-        let open = |fd| OpenOptions::new().open_receiver(format!("/proc/self/fd/{fd}")).ok();
-        Keepalive { pipe: number.and_then(open), origin }
+        let open = |fd: RawFd| OpenOptions::new().open_receiver(format!("/proc/self/fd/{fd}")).ok();
+        Keepalive { pipe: keepalive_pipe().and_then(open), origin }
     }
 
     /// Returns once, when that process is gone; never without any sign of life.

@@ -372,10 +372,10 @@ impl Daemon {
         self.deliver(cx, arrived);
     }
 
-    /// What was held back is delivered in order once there is no doubt.
+    /// What was held back is delivered in order once there is no doubt, and the oldest of it if there is too much.
     fn no_longer_held(&mut self) -> Option<Arrived<Load>> {
         let is_in_doubt = self.starter.as_ref().is_some_and(|starter| starter.is_in_doubt());
-        if is_in_doubt { None } else { self.held.pop_front() }
+        if is_in_doubt && self.held.len() <= MOST_HELD { None } else { self.held.pop_front() }
     }
 
     fn deliver(&mut self, cx: &mut Cx<'_>, arrived: Arrived<Load>) {
@@ -558,6 +558,8 @@ fn is_news_for_root(arrived: &Arrived<Load>) -> bool {
     }
 }
 
+/// The most messages that are held back during a doubt, which lasts a few seconds.
+const MOST_HELD: usize = 1 << 16;
 /// Why a daemon leaves a DVM that goes on.
 const LEAVES: &str = "its daemon was told to end, or the command that runs it there has ended";
 

@@ -147,15 +147,20 @@ fn is_open(fd: RawFd) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
 }
 
+/// The pipe whose other end the process that started this one holds open for as long as it lives, if it said so.
+pub fn keepalive_pipe() -> Option<RawFd> {
+    std::env::var("PMIX_KEEPALIVE_PIPE").ok()?.parse().ok()
+}
+
 /// Closes write ends of the pipe in `PMIX_KEEPALIVE_PIPE`. OpenPMIx's library leaks its own to what it starts, and then the end of its process would not
 /// close the pipe.
 fn close_leaked_ends() {
-    let number = std::env::var("PMIX_KEEPALIVE_PIPE").ok().and_then(|word| word.parse::<RawFd>().ok());
     let file = |fd: RawFd| {
         let metadata = std::fs::metadata(format!("/proc/self/fd/{fd}")).ok()?;
         metadata.file_type().is_fifo().then(|| (metadata.dev(), metadata.ino()))
     };
-    let (Some(pipe), Ok(entries)) = (number.and_then(file), std::fs::read_dir("/proc/self/fd")) else {
+    let (Some(pipe), Ok(entries)) = (keepalive_pipe().and_then(file), std::fs::read_dir("/proc/self/fd"))
+    else {
         return;
     };
     let all: Vec<RawFd> = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();

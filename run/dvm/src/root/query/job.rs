@@ -35,14 +35,15 @@ pub(super) fn answer_of_job(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifier
         return Some(value);
     }
     let desc = view.desc();
+    let wanted = || procs::wanted_procs(dvm, asked, view, rank, qualifiers);
     Some(match key {
         keys::QUERY_PROC_TABLE => procs::proc_table(dvm, view, |_| true).into(),
         keys::QUERY_LOCAL_PROC_TABLE => {
             let here = procs::named_node(dvm, asked, qualifiers)?;
             procs::proc_table(dvm, view, |node| node == here).into()
         }
-        keys::QUERY_PROC_RESOURCE_USAGE => usage::proc_usage(dvm, asked, view, rank, qualifiers)?.into(),
-        keys::QUERY_MEMORY_USAGE => procs::memory_usage(dvm, asked, view, rank, qualifiers)?.into(),
+        keys::QUERY_PROC_RESOURCE_USAGE => usage::proc_usage(dvm, view, wanted()?)?.into(),
+        keys::QUERY_MEMORY_USAGE => procs::memory_usage(dvm, view, wanted()?, qualifiers)?.into(),
         names::RANKS => procs::ranks(dvm, view).into(),
         names::END => match view {
             View::Over(journal) => {

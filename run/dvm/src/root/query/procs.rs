@@ -124,13 +124,11 @@ pub(super) fn wanted_procs(
 /// extremes are wanted.
 pub(super) fn memory_usage(
     dvm: &Dvm,
-    asked: &Inquiry<'_>,
     view: View<'_>,
-    rank: Option<Rank>,
+    wanted: impl Iterator<Item = ProcView>,
     qualifiers: &[Info],
 ) -> Option<DataArray> {
     let View::Live(_, Some(found)) = view else { return None };
-    let wanted = wanted_procs(dvm, asked, view, rank, qualifiers)?;
     let (average, extremes) =
         (qualifiers.is_set(keys::QUERY_REPORT_AVG), qualifiers.is_set(keys::QUERY_REPORT_MINMAX));
     let mut by_node: BTreeMap<NodeId, Vec<(Rank, u64)>> = BTreeMap::new();

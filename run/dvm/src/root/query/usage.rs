@@ -2,26 +2,23 @@
 
 use std::time::Duration;
 
-use phalanx_spec::{Rank, keys};
+use phalanx_spec::keys;
 use phalanx_wire::{DataArray, Info, ProcId, Timeval, Value};
 
 use super::inquiry::Inquiry;
 use super::names;
-use super::procs::{self, megabytes};
+use super::procs::{self, ProcView, megabytes};
 use super::view::View;
 use crate::msg::{NodeUsage, Subject, Usage};
 use crate::root::dvm::Dvm;
 
-/// The usage of a job's living processes, as far as the query asks for them.
+/// The usage of these processes of a job, of those that live.
 pub(super) fn proc_usage(
     dvm: &Dvm,
-    asked: &Inquiry<'_>,
     view: View<'_>,
-    rank: Option<Rank>,
-    qualifiers: &[Info],
+    wanted: impl Iterator<Item = ProcView>,
 ) -> Option<DataArray> {
     let View::Live(_, Some(_)) = view else { return None };
-    let wanted = procs::wanted_procs(dvm, asked, view, rank, qualifiers)?;
     Some(DataArray::of_infos(wanted.filter_map(|proc| {
         let mut about = vec![Info::new(keys::PROCID, ProcId::new(&view.desc().nspace, proc.rank))];
         about.push(Info::new(keys::HOSTNAME, &*dvm.nodes.name(proc.node)));
