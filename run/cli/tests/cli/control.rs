@@ -230,6 +230,35 @@ fn all_tools_that_end_ranks_of_a_job_are_named() {
 }
 
 #[test]
+fn a_launcher_that_waits_for_slots_ends_when_asked() {
+    let place = OwnTmp::new();
+    let start = ["dvm", "start", "--host", "localhost:2"];
+    let mut dvm = place.command(&start).stdout(Stdio::null()).spawn().expect("px runs");
+    let pid = dvm.id().to_string();
+    let shown = |command: &str| said(&place.px(&[command, "--pid", &pid]).stdout);
+    place.wait_for("the DVM", || place.px(&["ps", "--pid", &pid]).status.success());
+    let endless = "trap '' TERM; echo >ready.$PMIX_RANK; while :; do sleep 0.02; done";
+    let options = ["run", "--pid", &pid, "-n", "2", "--kill-after", "1000s", "sh", "-c", endless];
+    let ending = place.command(&options).stderr(Stdio::null()).spawn().expect("px runs");
+    place.wait_for("both ranks", || exists(&place.path("ready.0")) && exists(&place.path("ready.1")));
+    signal(&ending, "-TERM");
+    place.wait_for("the end of the job to begin", || shown("ps").contains("ending"));
+    let mut waiting = place.command(&["run", "--pid", &pid, "-n", "1", "true"]);
+    let waiting = waiting.stderr(Stdio::piped()).spawn().expect("px runs");
+    place.wait_for("the next job to wait", || shown("why").contains("spawn of true "));
+    signal(&waiting, "-TERM");
+    let ended = waiting.wait_with_output().expect("px ends");
+    assert_eq!(ended.status.code(), Some(143), "{ended:?}");
+    assert!(said(&ended.stderr).contains("the job was not started"), "{ended:?}");
+    place.wait_for("the request to be forgotten", || shown("why").contains("nothing is waiting"));
+    // The second time, its ranks are killed.
+    signal(&ending, "-TERM");
+    let _ = ending.wait_with_output().expect("px ends");
+    assert!(place.px(&["dvm", "stop", "--pid", &pid]).status.success());
+    assert!(dvm.wait().expect("it ends").success());
+}
+
+#[test]
 fn a_stopped_launcher_reports_how_its_job_was_ended() {
     let place = OwnTmp::new();
     let (launcher, _) = place.launcher(&[]);

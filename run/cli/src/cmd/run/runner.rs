@@ -33,8 +33,9 @@ impl Runner {
 
     /// Withdraws the job if it has not begun.
     pub(crate) async fn withdraw(&self) {
-        if let Runner::Node(handle) = self {
-            let _ = handle.withdraw().await;
+        match self {
+            Runner::Node(handle) => drop(handle.withdraw().await),
+            Runner::Server(far) => far.withdraw(NAMELESS),
         }
     }
 
@@ -82,5 +83,5 @@ impl JobReports<'_> {
     }
 }
 
-/// How long a job may take to get its name from a server before this process is stopped.
+/// How long a job may take to get its name from a server before this process is stopped, or ends as it was asked to.
 const NAMELESS: Duration = Duration::from_secs(1);
