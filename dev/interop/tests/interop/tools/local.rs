@@ -148,7 +148,7 @@ fn a_tool_may_push_any_input_to_ranks_that_read_none() {
     let place = new_directory();
     let file = place.path().join("input");
     fs::write(&file, "from a file\n").expect("written");
-    let from_file = format!("< {}", file.display());
+    let from_file = format!("< '{}'", file.display());
     for redirection in ["", "< /dev/null", &from_file, "<&-", "< /dev/zero"] {
         let job = prun(&launcher, redirection, &["cat; echo done"]);
         job.input(b"from a pipe\n").run().expect_code(0).expect_lines(["done"]);
@@ -194,7 +194,7 @@ fn a_launcher_may_push_more_than_the_server_holds() {
     let file = place.path().join("input");
     let line = b"0123456789abcdef".repeat(256);
     fs::write(&file, line.repeat(20 << 8)).expect("written");
-    let job = prun(&launcher, &format!("< {}", file.display()), &["sleep 1; wc -c", "-"]);
+    let job = prun(&launcher, &format!("< '{}'", file.display()), &["sleep 1; wc -c", "-"]);
     let _ = job.run().expect_code(0).expect_lines(["20971520"]);
     launcher.end();
 }
