@@ -112,8 +112,8 @@ fn ranks_that_wait_for_a_failed_rank_meet_the_restarted_one() {
     }
 }
 
-/// Rank 3 waits in a fence when it is restarted; rank 4 may wait there, too, and fences again when that has failed. The others come
-/// later.
+/// Rank 3 waits in a fence when it is restarted, and fences again if it still can. Rank 4 may wait there, too, and fences again
+/// later, when that has failed. The others come after the restart.
 fn fences_around_a_restart(seed: u64, nodes: u32, other_waits: bool) -> World<WiredServer> {
     let mut world = world(seed, nodes);
     script(&mut world, move |rank, life| {
@@ -122,6 +122,7 @@ fn fences_around_a_restart(seed: u64, nodes: u32, other_waits: bool) -> World<Wi
             (0, _) => {
                 vec![late(5), ask(Op::Control { targets: vec![Rank(3)], directives }), late(5), fence()]
             }
+            (3, 1) => vec![fence(); 50],
             (3, _) => vec![fence()],
             (4, _) if other_waits => vec![fence(), late(10), fence()],
             _ => vec![late(10), fence()],

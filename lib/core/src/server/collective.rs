@@ -322,8 +322,16 @@ impl Collectives {
         }
     }
 
-    /// A new process has taken a participant's place: failed collectives are not kept for it, nor for others that arrive late.
+    /// A new process takes a participant's place: what the old one had joined while it was being ended fails, and failed
+    /// collectives are not kept for the new one, nor for others that arrive late.
     pub(super) fn begin_anew(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let has_joined =
+            |c: &Collective| c.state == CollectiveState::Gathering && c.arrived.contains_key(proc);
+        let joined = self.open.iter().filter(|(_, c)| has_joined(c));
+        let joined: Vec<(u64, Status)> = joined.map(|(id, c)| (*id, c.without_a_member())).collect();
+        for (id, status) in joined {
+            self.end_with_failure(cx, id, status);
+        }
         let is_failed = |c: &Collective| matches!(c.state, CollectiveState::Failed(_));
         let is_of = |c: &Collective| c.signature.procs.iter().any(|member| member.covers(proc));
         let open = self.open.iter().filter(|(_, c)| is_failed(c) && is_of(c));
