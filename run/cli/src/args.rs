@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Run programs as the ranks of one job
     #[command(override_usage = RUN_USAGE, after_long_help = RUN_AFTER_HELP)]
     Run(Box<RunArgs>),
-    /// Start or stop a persistent DVM, which runs the jobs of 'px run --system'
+    /// Start, show or stop a persistent DVM, which runs the jobs of 'px run --system'
     Dvm(DvmArgs),
     /// List servers, jobs and ranks
     Ps(PsArgs),

@@ -53,7 +53,7 @@ pub(crate) fn only_one(server: &ServerArgs, wanted: Requirement) -> Result<Serve
         }
         ([], true) => Ok(server.clone()),
         ([], false) => Err(Failure::new("there is no DVM of yours on this machine that lasts")
-            .hint(format!("other servers are stopped by name only: {}", list(&all)))),
+            .hint(format!("--pid and --nspace name another server: {}", list(&all)))),
         (several, _) => {
             let fit = match several.iter().any(|(_, fit)| *fit == Fit::Unknown) {
                 true => format!("{} may be meant", words::count(several.len(), "server")),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use phalanx_core::output::FILE_ATTRIBUTES as FILES;
 use phalanx_spec::{IofChannel, Status};
-use phalanx_wire::ProcId;
+use phalanx_wire::{ProcId, plain};
 
 use crate::id::NodeId;
 use crate::msg::TapName;
@@ -53,7 +53,12 @@ pub(in crate::root) fn show_logged(
     }
     names.iter().for_each(|name| readers.pump_tap(cx, name));
     if !is_redirected {
-        cx.report(Report::Logged { proc: from.clone(), channel, text: data.to_vec() });
+        // What a rank logs is output of the job; what a tool logs is shown to a user that may be another one.
+        let text = match job {
+            Some(_) => data.to_vec(),
+            None => plain::lines(&String::from_utf8_lossy(&data)).into_bytes(),
+        };
+        cx.report(Report::Logged { proc: from.clone(), channel, text });
     }
     Status::SUCCESS
 }

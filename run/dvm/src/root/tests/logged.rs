@@ -73,6 +73,9 @@ fn unread_logs_are_shown_to_the_user_of_the_dvm() {
         assert_eq!(told.logs(&from, "text"), Status::SUCCESS);
         assert_eq!(told.shown(), [b"text\n"]);
     }
+    told.wishes.clear();
+    assert_eq!(told.logs(&tool(), "a\u{1b}[2Jb"), Status::SUCCESS);
+    assert_eq!(told.shown(), [b"a\\u001b[2Jb\n"]);
     told.root.dvm.config.rules.unheard = true;
     told.wishes.clear();
     assert_eq!(told.logs(&tool(), "text"), Status::ERR_NOT_AVAILABLE);
