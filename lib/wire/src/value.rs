@@ -279,6 +279,14 @@ impl Value {
         self.as_i128().and_then(|n| u32::try_from(n).ok())
     }
 
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Float(v) => Some(f64::from(*v)),
+            Value::Double(v) => Some(*v),
+            _ => None,
+        }
+    }
+
     pub fn as_text(&self) -> Option<&Text> {
         match self {
             Value::String(t) => Some(t),

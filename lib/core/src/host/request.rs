@@ -131,6 +131,29 @@ pub enum CollectiveKind {
     GroupDestruct,
 }
 
+impl CollectiveKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            CollectiveKind::Fence => "fence",
+            CollectiveKind::Connect => "connect",
+            CollectiveKind::Disconnect => "disconnect",
+            CollectiveKind::GroupConstruct => "group construct",
+            CollectiveKind::GroupDestruct => "group destruct",
+        }
+    }
+
+    /// The status if a member never comes, be it a member here or on another server.
+    pub fn without_a_member(self) -> Status {
+        match self {
+            CollectiveKind::GroupConstruct => Status::GROUP_CONSTRUCT_ABORT,
+            CollectiveKind::Fence
+            | CollectiveKind::Connect
+            | CollectiveKind::Disconnect
+            | CollectiveKind::GroupDestruct => Status::ERR_LOST_CONNECTION,
+        }
+    }
+}
+
 /// The overdue call, by its number ([`crate::HostCall`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverdueCall {

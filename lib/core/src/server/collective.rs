@@ -210,7 +210,9 @@ impl Collectives {
     }
 
     fn fail_without_a_member(&mut self, cx: &mut Cx<'_>, id: u64) {
-        if let Some(status) = self.open.get(&id).map(Collective::without_a_member) {
+        if let Some(status) =
+            self.open.get(&id).map(|collective| collective.signature.kind.without_a_member())
+        {
             self.fail(cx, id, status);
         }
     }
@@ -316,7 +318,9 @@ impl Collectives {
         };
         let affected: Vec<u64> = self.open.iter().filter(|(_, c)| concerns(c)).map(|(id, _)| *id).collect();
         for id in affected {
-            if let Some(status) = self.open.get(&id).map(Collective::without_a_member) {
+            if let Some(status) =
+                self.open.get(&id).map(|collective| collective.signature.kind.without_a_member())
+            {
                 self.end_with_failure(cx, id, status);
             }
         }
@@ -328,7 +332,8 @@ impl Collectives {
         let has_joined =
             |c: &Collective| c.state == CollectiveState::Gathering && c.arrived.contains_key(proc);
         let joined = self.open.iter().filter(|(_, c)| has_joined(c));
-        let joined: Vec<(u64, Status)> = joined.map(|(id, c)| (*id, c.without_a_member())).collect();
+        let joined: Vec<(u64, Status)> =
+            joined.map(|(id, c)| (*id, c.signature.kind.without_a_member())).collect();
         for (id, status) in joined {
             self.end_with_failure(cx, id, status);
         }
@@ -459,14 +464,7 @@ impl Collectives {
             let id = if signature.id.is_empty() { String::new() } else { format!("{} ", signature.id) };
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
             waiting.push(Waiting {
-                operation: match signature.kind {
-                    Kind::Fence => "fence",
-                    Kind::Connect => "connect",
-                    Kind::Disconnect => "disconnect",
-                    Kind::GroupConstruct => "group construct",
-                    Kind::GroupDestruct => "group destruct",
-                }
-                .into(),
+                operation: signature.kind.name().into(),
                 subject: format!("{id}{named}{rest}"),
                 asked_by: collective.arrived.keys().cloned().collect(),
                 missing: collective.missing().chain(collective.without_all_clones(peers)).cloned().collect(),

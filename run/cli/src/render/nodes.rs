@@ -27,11 +27,7 @@ impl Node {
         let find = |key| value::find(about, key);
         let text = |key| find(key).and_then(Value::as_str).map(str::to_owned);
         let number = |key| find(key).and_then(Value::as_u32);
-        let float = |key| match find(key) {
-            Some(Value::Float(float)) => Some(f64::from(*float)),
-            Some(Value::Double(double)) => Some(*double),
-            _ => None,
-        };
+        let float = |key| find(key).and_then(Value::as_f64);
         Node {
             id: number(keys::NODEID).unwrap_or_default(),
             host: text(keys::HOSTNAME).unwrap_or_default(),

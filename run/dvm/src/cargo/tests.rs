@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::host::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, ConnectRequest, DirectModexRequest,
-    EventsRequest, FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
+    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, CollectiveKind, ConnectRequest,
+    DirectModexRequest, EventsRequest, FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::{IofChannel, ProcState, Range, Rank, Status, keys};
@@ -71,7 +71,7 @@ fn some_time() -> Duration {
 fn collective() -> Collective {
     let members = [Members { nspace: job(), ranks: ranks() }].into();
     let policy = Policy::Shrinks { daemons: ranks() };
-    Collective { kind: Kind::GroupConstruct, members, id: Some("g".into()), round: 1 << 40, policy }
+    Collective { kind: CollectiveKind::GroupConstruct, members, id: Some("g".into()), round: 1 << 40, policy }
 }
 
 fn task() -> TaskId {

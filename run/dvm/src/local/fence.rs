@@ -20,9 +20,7 @@ use crate::local::job::{Jobs, LocalJob};
 use crate::local::proc::Proc;
 use crate::local::timer::Timer;
 use crate::local::turn::{Cx, ENOUGH};
-use crate::msg::{
-    Agreed, Collective, GroupPart, Kind, Members, NodeTable, OpId, Outcome, Part, Policy, Up, each,
-};
+use crate::msg::{Agreed, Collective, GroupPart, Members, NodeTable, OpId, Outcome, Part, Policy, Up, each};
 use crate::ranges::Ranges;
 
 /// Counts operations of each series, and holds the upcalls that wait for them.
@@ -58,7 +56,7 @@ impl Rounds {
         data: Blob,
     ) {
         let part = if data.is_empty() { Part::Nothing } else { Part::Modex(vec![data]) };
-        self.join(cx, jobs, call, Kind::Fence, procs, info, None, part);
+        self.join(cx, jobs, call, CollectiveKind::Fence, procs, info, None, part);
     }
 
     #[allow(clippy::too_many_arguments)] // The upcall's own fields.
@@ -67,7 +65,7 @@ impl Rounds {
         cx: &mut Cx<'_>,
         jobs: &Jobs,
         call: HostCall,
-        kind: Kind,
+        kind: CollectiveKind,
         procs: &[ProcId],
         info: &[Info],
         name: Option<Arc<str>>,
@@ -135,14 +133,7 @@ impl Rounds {
         };
         let procs = series.members.iter().flat_map(named).collect();
         let id = series.id.as_deref().unwrap_or_default().to_owned();
-        let kind = match series.kind {
-            Kind::Fence => CollectiveKind::Fence,
-            Kind::Connect => CollectiveKind::Connect,
-            Kind::Disconnect => CollectiveKind::Disconnect,
-            Kind::GroupConstruct => CollectiveKind::GroupConstruct,
-            Kind::GroupDestruct => CollectiveKind::GroupDestruct,
-        };
-        let fails = ServerCall::FailCollective { kind, id, procs, status };
+        let fails = ServerCall::FailCollective { kind: series.kind, id, procs, status };
         cx.call(fails, Call::Told("the failure of a collective"));
     }
 
@@ -214,7 +205,7 @@ impl Rounds {
             let series = Collective { round: 0, ..collective.clone() };
             self.tell_failed(cx, jobs, &series, collective.round >> GENERATION);
         }
-        if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
+        if collective.kind == CollectiveKind::Connect && outcome.is_ok() && !waiting.is_empty() {
             for members in collective.members.iter() {
                 jobs.get_mut(&members.nspace).into_iter().for_each(|job| job.introduce(cx, table));
             }
@@ -247,8 +238,9 @@ pub(super) fn without(cx: &mut Cx<'_>, job: &mut LocalJob, ranks: &Ranges) {
     }
 }
 
-fn policy(jobs: &Jobs, kind: Kind, info: &[Info], members: &[Members]) -> Policy {
-    if !kind.may_lack_members(info) {
+fn policy(jobs: &Jobs, kind: CollectiveKind, info: &[Info], members: &[Members]) -> Policy {
+    let is_group = matches!(kind, CollectiveKind::GroupConstruct | CollectiveKind::GroupDestruct);
+    if !is_group || !info.is_set(keys::GROUP_FT_COLLECTIVE) {
         return Policy::Fixed;
     }
     let mut daemons = Ranges::new();

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use phalanx_core::host::{Asked, ClientLost, ClientRefused, DirectModexRequest, FenceRequest};
+use phalanx_core::host::{
+    Asked, ClientLost, ClientRefused, CollectiveKind, DirectModexRequest, FenceRequest,
+};
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::{IofChannel, Rank, Status};
@@ -14,8 +16,8 @@ use super::*;
 use crate::config::Limits;
 use crate::effect::Effect;
 use crate::msg::{
-    Agreed, AppDesc, Collective, Control, ControlRequest, ExitStatus, FailurePolicy, JobDesc, Kind, Members,
-    Part, Pauser, Places, Policy, Results, Side, StdinTarget, Task, TaskId, ToldEnds,
+    Agreed, AppDesc, Collective, Control, ControlRequest, ExitStatus, FailurePolicy, JobDesc, Members, Part,
+    Pauser, Places, Policy, Results, Side, StdinTarget, Task, TaskId, ToldEnds,
 };
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
@@ -661,7 +663,7 @@ fn a_fence_is_answered_with_the_data_of_all() {
     told.upcall(1, HostOp::Fence(FenceRequest { procs, info: Vec::new(), data }));
     let members = [Members { nspace: nspace(), ranks: Ranges::first(3) }].into();
     let op = OpId::Collective(Collective {
-        kind: Kind::Fence,
+        kind: CollectiveKind::Fence,
         members,
         id: None,
         round: 1,

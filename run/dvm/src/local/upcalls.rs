@@ -1,8 +1,8 @@
 //! The host's side of our PMIx server: the upcalls that are handled here. The root answers all others.
 
 use phalanx_core::host::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, FenceRequest, GroupRequest,
-    LOST_MEMBERS, OverdueCall,
+    AbortRequest, Asked, ClientFinalized, ClientLost, CollectiveKind, ConnectRequest, FenceRequest,
+    GroupRequest, LOST_MEMBERS, OverdueCall,
 };
 use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::{Status, keys};
@@ -14,7 +14,7 @@ use crate::local::client;
 use crate::local::control;
 use crate::local::proc::Pmix;
 use crate::local::turn::Cx;
-use crate::msg::{GroupPart, Kind, Part, Up, procs as procs_in};
+use crate::msg::{GroupPart, Part, Up, procs as procs_in};
 
 impl Tables {
     pub(super) fn on_upcall(&mut self, cx: &mut Cx<'_>, call: HostCall, op: HostOp) {
@@ -57,10 +57,28 @@ impl Tables {
                 self.rounds.fence(cx, &self.jobs, call, &procs, &info, data);
             }
             HostOp::Connect(ConnectRequest { procs, info }) => {
-                self.rounds.join(cx, &self.jobs, call, Kind::Connect, &procs, &info, None, Part::Nothing);
+                self.rounds.join(
+                    cx,
+                    &self.jobs,
+                    call,
+                    CollectiveKind::Connect,
+                    &procs,
+                    &info,
+                    None,
+                    Part::Nothing,
+                );
             }
             HostOp::Disconnect(ConnectRequest { procs, info }) => {
-                self.rounds.join(cx, &self.jobs, call, Kind::Disconnect, &procs, &info, None, Part::Nothing);
+                self.rounds.join(
+                    cx,
+                    &self.jobs,
+                    call,
+                    CollectiveKind::Disconnect,
+                    &procs,
+                    &info,
+                    None,
+                    Part::Nothing,
+                );
             }
             HostOp::GroupConstruct(GroupRequest { from: None, id: name, procs, info }) => {
                 let name = Some(name.into());
@@ -68,7 +86,7 @@ impl Tables {
                     cx,
                     &self.jobs,
                     call,
-                    Kind::GroupConstruct,
+                    CollectiveKind::GroupConstruct,
                     &procs,
                     &info,
                     name,
@@ -88,7 +106,16 @@ impl Tables {
                     silent: Vec::new(),
                     info: watched.into_iter().collect(),
                 });
-                self.rounds.join(cx, &self.jobs, call, Kind::GroupDestruct, &procs, &info, name, part);
+                self.rounds.join(
+                    cx,
+                    &self.jobs,
+                    call,
+                    CollectiveKind::GroupDestruct,
+                    &procs,
+                    &info,
+                    name,
+                    part,
+                );
             }
             HostOp::Overdue(OverdueCall { call: overdue }) => self.rounds.on_overdue(cx, call, overdue),
             HostOp::DirectModex(request) => {

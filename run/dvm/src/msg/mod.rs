@@ -44,7 +44,7 @@ pub(crate) use iof::{Forward, OutputPiece, TapName};
 pub use iof::{LEAST_CHARGE, charge};
 pub use mpi::MpiLibrary;
 pub(crate) use node::{NodeReport, NodeTable};
-pub(crate) use op::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, each, procs};
+pub(crate) use op::{Agreed, Collective, GroupPart, Members, OpId, Outcome, Part, Policy, each, procs};
 pub(crate) use programs::Programs;
 pub use survey::Survey;
 pub(crate) use survey::{Found, FoundProc, Stuck, Subject, Wait};

@@ -5,21 +5,17 @@
 //! gone says so, and the root fails the operation for all at once; with [`Policy::Shrinks`] (groups with `PMIX_GROUP_FT_COLLECTIVE`) it goes
 //! on without it. Groups that grow while they form are the root's alone (`root/group.rs`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_core::host::GroupFormed;
-use phalanx_spec::Status;
-use phalanx_wire::{Blob, Info, Nspace, ProcId};
+use phalanx_core::host::{CollectiveKind, GroupFormed};
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Blob, Info, Nspace, ProcId, Value};
 
 use super::{Ends, Found, JobDesc, Programs, Results, TaskId};
 use crate::encoding::encoded;
 use crate::ranges::Ranges;
-use phalanx_spec::Rank;
-use phalanx_spec::keys;
-use phalanx_wire::InfoList;
-use phalanx_wire::Value;
-use std::collections::BTreeMap;
 
 /// Names one operation; equal on all daemons that take part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +31,7 @@ pub(crate) enum OpId {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Collective {
-    pub kind: Kind,
+    pub kind: CollectiveKind,
     pub members: Arc<[Members]>,
     /// A group's name.
     pub id: Option<Arc<str>>,
@@ -51,15 +47,6 @@ pub(crate) enum Policy {
     Fixed,
     /// It goes on without that member, and is carried by these daemons, even if none of their members is left.
     Shrinks { daemons: Ranges },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Fence,
-    Connect,
-    Disconnect,
-    GroupConstruct,
-    GroupDestruct,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,23 +92,6 @@ pub(crate) enum Agreed {
     Nothing,
     Modex(Blob),
     Group(GroupFormed),
-}
-
-impl Kind {
-    /// The status if a member has ended without having arrived; a server uses the same if all members are its own.
-    pub(crate) fn without_a_member(self) -> Status {
-        match self {
-            Kind::GroupConstruct => Status::GROUP_CONSTRUCT_ABORT,
-            Kind::Fence | Kind::Connect | Kind::Disconnect | Kind::GroupDestruct => {
-                Status::ERR_LOST_CONNECTION
-            }
-        }
-    }
-
-    /// Whether the operation goes on without members that end.
-    pub(crate) fn may_lack_members(self, info: &[Info]) -> bool {
-        matches!(self, Kind::GroupConstruct | Kind::GroupDestruct) && info.is_set(keys::GROUP_FT_COLLECTIVE)
-    }
 }
 
 impl Members {
@@ -199,13 +169,7 @@ impl OpId {
             OpId::Started(_) => "start of a job",
             OpId::Ended(_) => "end of a job",
             OpId::Task(_) => "task",
-            OpId::Collective(collective) => match collective.kind {
-                Kind::Fence => "fence",
-                Kind::Connect => "connect",
-                Kind::Disconnect => "disconnect",
-                Kind::GroupConstruct => "group construct",
-                Kind::GroupDestruct => "group destruct",
-            },
+            OpId::Collective(collective) => collective.kind.name(),
         }
     }
 
@@ -279,7 +243,7 @@ pub(crate) fn each(members: &[Members]) -> impl Iterator<Item = ProcId> {
 encoded!(enum OpId { 0 Started(job), 1 Ended(job), 2 Collective(collective), 3 Task(task) });
 encoded!(struct Collective { kind, members, id, round, policy });
 encoded!(enum Policy { 0 Fixed, 1 Shrinks { daemons } });
-encoded!(enum Kind { 0 Fence, 1 Connect, 2 Disconnect, 3 GroupConstruct, 4 GroupDestruct });
+encoded!(enum CollectiveKind { 0 Fence, 1 Connect, 2 Disconnect, 3 GroupConstruct, 4 GroupDestruct });
 encoded!(struct Members { nspace, ranks });
 encoded!(enum Part {
     0 Nothing,

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use phalanx_core::Event;
+use phalanx_core::host::CollectiveKind;
 use phalanx_spec::{DataType, Range, Status, keys};
 use phalanx_wire::{Blob, DataArray, Info, InfoList, Nspace, ProcId, Value};
 
-use crate::msg::{Agreed, Collective, Down, GroupPart, Kind, OpId, Outcome, Part, Policy, each};
+use crate::msg::{Agreed, Collective, Down, GroupPart, OpId, Outcome, Part, Policy, each};
 use crate::ranges::Ranges;
 use crate::root::dvm::Dvm;
 use crate::root::group::{self, Completed};
@@ -95,24 +96,24 @@ fn outcome_of(
 ) -> Option<Outcome> {
     let members = &collective.members;
     Some(match (collective.kind, part) {
-        (Kind::GroupConstruct, Part::Failed(status)) => {
+        (CollectiveKind::GroupConstruct, Part::Failed(status)) => {
             group::give_up(cx, operations, collective, status);
             Err(status)
         }
         (_, Part::Failed(status)) => Err(status),
-        (Kind::Fence, part) => {
+        (CollectiveKind::Fence, part) => {
             dvm.relate(members, Relation::Fenced);
             Ok(Agreed::Modex(if let Part::Modex(blobs) = part { join(&blobs) } else { Blob::default() }))
         }
-        (Kind::Connect, _) => {
+        (CollectiveKind::Connect, _) => {
             dvm.relate(members, Relation::Connected);
             Ok(Agreed::Nothing)
         }
-        (Kind::Disconnect, _) => {
+        (CollectiveKind::Disconnect, _) => {
             dvm.relate(members, Relation::Disconnected);
             Ok(Agreed::Nothing)
         }
-        (Kind::GroupDestruct, part) => {
+        (CollectiveKind::GroupDestruct, part) => {
             if let Some(group) = &collective.id {
                 dvm.relations.dissolve(group, &collective.members);
             }
@@ -123,7 +124,7 @@ fn outcome_of(
             }
             Ok(Agreed::Nothing)
         }
-        (Kind::GroupConstruct, part) => {
+        (CollectiveKind::GroupConstruct, part) => {
             let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
             let members = survivors(cx, dvm, collective, missing, &part);
             return group::form(cx, dvm, operations, meeting, collective, members, part.info);
@@ -191,7 +192,7 @@ pub(super) fn on_fails(
         return group::give_up_growing(cx, operations, op, status);
     }
     collectives.set_ended(op);
-    if op.kind == Kind::GroupConstruct {
+    if op.kind == CollectiveKind::GroupConstruct {
         group::give_up(cx, operations, op, status);
     }
     let to = daemons_of(dvm, op);

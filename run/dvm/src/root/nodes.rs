@@ -74,7 +74,7 @@ impl Nodes {
     pub(super) fn was_left_out(&self, name: &str) -> bool {
         let called = self.called.iter().position(|called| called.eq_ignore_ascii_case(name));
         let node = called.and_then(|at| u32::try_from(at + 1).ok()).map(NodeId);
-        node.is_some_and(|node| self.is_lost(node) && !self.reports.contains_key(&node))
+        node.is_some_and(|node| self.is_lost(node) && !self.has_reported(node))
     }
 
     /// Whether all nodes of this name, of which there is at least one, are lost.
@@ -96,6 +96,11 @@ impl Nodes {
 
     pub(super) fn is_lost(&self, node: NodeId) -> bool {
         self.lost.contains(&node)
+    }
+
+    /// Whether its daemon has described the node.
+    pub(super) fn has_reported(&self, node: NodeId) -> bool {
+        self.reports.contains_key(&node)
     }
 
     /// The name of a node; the user's name for it if it has never come up.
@@ -120,7 +125,7 @@ impl Nodes {
 
     /// Whether the node was up when the DVM came up, even if it is lost now.
     pub(super) fn has_come(&self, node: NodeId) -> bool {
-        self.are_up && self.reports.contains_key(&node)
+        self.are_up && self.has_reported(node)
     }
 
     /// Why the DVM cannot come up.
@@ -143,7 +148,7 @@ impl Nodes {
 
     /// The nodes that have not reported yet.
     fn absent(&self) -> Ranges {
-        let is_absent = |node: &NodeId| !self.reports.contains_key(node) && !self.is_lost(*node);
+        let is_absent = |node: &NodeId| !self.has_reported(*node) && !self.is_lost(*node);
         (0..self.size).map(NodeId).filter(is_absent).map(|node| node.0).collect()
     }
 

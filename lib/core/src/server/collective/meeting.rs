@@ -122,16 +122,6 @@ impl Collective {
         }
     }
 
-    /// The status if a member never comes.
-    pub(super) fn without_a_member(&self) -> Status {
-        match self.signature.kind {
-            Kind::GroupConstruct => Status::GROUP_CONSTRUCT_ABORT,
-            Kind::Fence | Kind::Connect | Kind::Disconnect | Kind::GroupDestruct => {
-                Status::ERR_LOST_CONNECTION
-            }
-        }
-    }
-
     /// Whether every participant has arrived, with all its connections where it asked for that.
     pub(super) fn is_complete(&self, peers: &Peers) -> bool {
         self.arrived.len() >= self.expected.len() && self.without_all_clones(peers).next().is_none()

@@ -211,19 +211,6 @@ impl Far {
         }
     }
 
-    /// Gives the job up if the server has not started it after this time, as when it waits for slots. The server forgets the
-    /// request, or ends the job, when this process ends.
-    pub(crate) fn withdraw(&self, after: Duration) {
-        let shared = self.shared.clone();
-        thread::spawn(move || {
-            thread::sleep(after);
-            if !shared.state().running {
-                let error = "its server had not started it yet".to_owned();
-                shared.push(Report::Refused { request: 0, error });
-            }
-        });
-    }
-
     /// Waits until the job is about to end.
     pub(crate) async fn ending(&self) {
         while !self.shared.state().ending {

@@ -31,11 +31,15 @@ impl Runner {
         }
     }
 
-    /// Withdraws the job if it has not begun.
-    pub(crate) async fn withdraw(&self) {
+    /// Withdraws the job if it has not begun. Returns how long to wait for its beginning or its refusal, if there is a limit.
+    pub(crate) async fn withdraw(&self) -> Option<Duration> {
         match self {
-            Runner::Node(handle) => drop(handle.withdraw().await),
-            Runner::Server(far) => far.withdraw(NAMELESS),
+            Runner::Node(handle) => {
+                let _ = handle.withdraw().await;
+                None
+            }
+            // The server forgets the request, or ends the job, when this process ends.
+            Runner::Server(_) => Some(NAMELESS),
         }
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct User<'a> {
     ending: Option<Instant>,
     /// The action to apply as soon as the job has a name.
     postponed: Option<Control>,
+    /// When a job that the user has withdrawn is given up if it has neither begun nor been refused.
+    given_up_at: Option<Instant>,
     standstill: Standstill,
     /// Notes of the runtime that were shown.
     noted: BTreeSet<String>,
@@ -99,6 +101,7 @@ impl<'a> User<'a> {
             hung_up: false,
             ending: None,
             postponed: None,
+            given_up_at: None,
             standstill: Standstill::default(),
             noted: BTreeSet::new(),
             unwritable: None,
@@ -154,6 +157,9 @@ impl<'a> User<'a> {
                 },
                 // Comes after earlier reports: there may be a job by now, with ranks to pause.
                 () = self.standstill.may_stop() => self.stop().await,
+                () = sleep_until(self.given_up_at), if self.nspace.is_none() => {
+                    return Err(self.not_started("its server had not started it yet"));
+                }
                 () = sleep_until(impatient) => self.give_up_readers(self.patience()),
                 () = sleep_until(deadline) => {
                     let now = Instant::now();
@@ -431,7 +437,8 @@ impl<'a> User<'a> {
             }
             None => {
                 if let Control::Terminate { .. } | Control::Kill = action {
-                    self.runner.withdraw().await;
+                    let limit = self.runner.withdraw().await;
+                    self.given_up_at = self.given_up_at.or(limit.map(|limit| Instant::now() + limit));
                 }
                 self.postponed = Some(action);
             }

@@ -39,7 +39,7 @@ pub const LASTS: &str = "phalanx.lasts";
 pub const WAIT: &str = "phalanx.wait";
 
 /// The nodes of the DVM, those that were lost included: an array of `PMIX_NODE_INFO_ARRAY` with `PMIX_HOSTNAME`, `PMIX_NODEID`,
-/// [`STATE`] (`up` or `lost`), `PMIX_MAX_PROCS` (slots) and [`IN_USE`] if it takes ranks, load, free memory and [`LINK`].
+/// [`STATE`] (`starting`, `up` or `lost`), `PMIX_MAX_PROCS` (slots) and [`IN_USE`] if it takes ranks, load, free memory and [`LINK`].
 pub const NODES: &str = "phalanx.nodes";
 /// Of a node: how many ranks are there that have not ended.
 pub const IN_USE: &str = "phalanx.in_use";

@@ -22,7 +22,11 @@ pub(super) fn all_nodes(dvm: &Dvm, asked: &Inquiry<'_>) -> Option<DataArray> {
     let resources: BTreeMap<_, _> = ids.into_iter().zip(resources).collect();
     let nodes = dvm.nodes.all();
     Some(DataArray::of_infos(nodes.iter().map(NodeId).map(|node| {
-        let state = if dvm.nodes.is_lost(node) { "lost" } else { "up" };
+        let state = match (dvm.nodes.is_lost(node), dvm.nodes.has_reported(node)) {
+            (true, _) => "lost",
+            (false, false) => "starting",
+            (false, true) => "up",
+        };
         let mut about = vec![
             Info::new(keys::HOSTNAME, &*dvm.nodes.name(node)),
             Info::new(keys::NODEID, node.0),

@@ -1,5 +1,7 @@
 //! Nodes that come up or not, or are lost, and the consequences for jobs.
 
+use phalanx_wire::InfoList;
+
 use super::*;
 
 #[test]
@@ -17,6 +19,35 @@ fn spawns_wait_while_daemons_are_being_started() {
     assert_eq!(told.reports().iter().filter(|report| begun(report)).count(), 1);
     assert_eq!(told.answer(spawn), None, "its processes do not run yet");
     assert_eq!(told.root.explain().len(), 1);
+}
+
+#[test]
+fn nodes_are_starting_until_their_daemons_have_reported() {
+    let mut told = Told::new(3);
+    told.tell(ToRoot::Reports(vec![report(0, &topology())]));
+    told.tell(ToRoot::Without(NodeId(2)));
+    assert_eq!(states(&mut told), ["up", "starting", "lost"]);
+    told.tell(ToRoot::Reports(vec![report(1, &topology())]));
+    assert_eq!(states(&mut told), ["up", "up", "lost"]);
+}
+
+/// The states of the nodes, from a query.
+fn states(told: &mut Told) -> Vec<String> {
+    told.wishes.clear();
+    let query = Query { keys: vec![query::names::NODES.into()], qualifiers: Vec::new() };
+    let asked = told.ask(0, HostOp::Query(Asked { from: tool(), request: Queries { queries: vec![query] } }));
+    let op = told.wishes.iter().find_map(|wish| match wish {
+        FromRoot::Await(op @ OpId::Task(_), _) => Some(op.clone()),
+        _ => None,
+    });
+    told.gathered(op.expect("a survey of the nodes"), Part::Found(Box::default()));
+    let Some(HostReply::Infos(_, infos)) = told.answer(asked) else { panic!("{:?}", told.wishes) };
+    let nodes = infos.find(query::names::NODES).and_then(Value::as_array).expect("the nodes");
+    let state = |node: &Info| {
+        let about: Vec<Info> = node.value.as_array()?.infos().cloned().collect();
+        Some(about.find(query::names::STATE)?.as_str()?.to_owned())
+    };
+    nodes.infos().filter_map(state).collect()
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Slots of ranks that have ended, and spawns that wait for them. Two nodes with four slots each.
 
 use super::*;
-use crate::msg::{Collective, Kind, Members, Policy as Lasting};
+use crate::msg::{Collective, Members, Policy as Lasting};
+use phalanx_core::host::CollectiveKind;
 
 /// A rank spawns a job of so many processes, with a time limit in seconds; returns the request.
 fn spawn(told: &mut Told, parent: &Nspace, ranks: i32, limit: Option<u32>) -> u64 {
@@ -31,7 +32,7 @@ fn answered(told: &mut Told) {
     told.gathered(op, Part::Nothing);
 }
 
-fn meet(told: &mut Told, kind: Kind, jobs: &[(&Nspace, u32)]) {
+fn meet(told: &mut Told, kind: CollectiveKind, jobs: &[(&Nspace, u32)]) {
     let members = jobs
         .iter()
         .map(|(nspace, ranks)| Members { nspace: (*nspace).clone(), ranks: Ranges::first(*ranks) });
@@ -116,17 +117,17 @@ fn a_spawn_waits_for_a_job_that_is_being_ended() {
 #[test]
 fn a_spawn_waits_for_a_child_that_was_disconnected() {
     for (last, ends, limit, expected) in [
-        (Kind::Disconnect, true, None, None),
+        (CollectiveKind::Disconnect, true, None, None),
         // As Open MPI disconnects.
-        (Kind::Fence, true, None, None),
-        (Kind::Disconnect, false, None, Some(Status::ERR_JOB_FAILED_TO_MAP)),
-        (Kind::Disconnect, false, Some(3), Some(Status::ERR_TIMEOUT)),
+        (CollectiveKind::Fence, true, None, None),
+        (CollectiveKind::Disconnect, false, None, Some(Status::ERR_JOB_FAILED_TO_MAP)),
+        (CollectiveKind::Disconnect, false, Some(3), Some(Status::ERR_TIMEOUT)),
     ] {
         let mut told = Told::up(2);
         let parent = told.launch(JobRequest::default(), 1);
         spawn(&mut told, &parent, 7, None);
         let child = started(&told).expect("it fits").nspace.clone();
-        for kind in [Kind::Connect, last] {
+        for kind in [CollectiveKind::Connect, last] {
             meet(&mut told, kind, &[(&parent, 1), (&child, 7)]);
         }
         let asked = spawn(&mut told, &parent, 7, limit);
@@ -149,7 +150,7 @@ fn a_spawn_does_not_wait_for_a_child_that_is_connected() {
     let parent = told.launch(JobRequest::default(), 1);
     spawn(&mut told, &parent, 7, None);
     let child = started(&told).expect("it fits").nspace.clone();
-    for kind in [Kind::Fence, Kind::Connect] {
+    for kind in [CollectiveKind::Fence, CollectiveKind::Connect] {
         meet(&mut told, kind, &[(&parent, 1), (&child, 7)]);
     }
     let asked = spawn(&mut told, &parent, 7, None);
