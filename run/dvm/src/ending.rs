@@ -179,7 +179,8 @@ impl JobEnd {
                 let (ranks, by) = (words::ranks(&ranks), named(&ender.by, ender.tool.as_ref()));
                 format!("{ranks} {verb} ended by {by}, by job control ({})", words::signal(ender.signal))
             };
-            return self.enders.iter().map(line).collect();
+            let lines = self.enders.iter().map(line);
+            return lines.chain(self.failed_besides(signal, is_signal)).collect();
         }
         let ended = |p: &&ProcEnd| p.killed_by_us;
         let signalled = |p: &&ProcEnd| {
@@ -198,13 +199,31 @@ impl JobEnd {
         };
         let is_whole = killed.is_empty() || killed.len() == self.procs.len();
         let who = if is_whole { "the job was".to_owned() } else { were(&killed) };
-        let signal = words::signal(signal);
-        let by = named(by, self.tool.as_ref());
-        let mut lines = vec![format!("{who} ended by {by}, by job control ({signal})")];
+        let (name, by) = (words::signal(signal), named(by, self.tool.as_ref()));
+        let mut lines = vec![format!("{who} ended by {by}, by job control ({name})")];
         if !consequences.is_empty() {
             lines.push(format!("{} ended by px as a consequence", were(&consequences)));
         }
+        lines.extend(self.failed_besides(signal, is_signal));
         lines
+    }
+
+    /// The ranks that have failed by themselves. `is_signal`: those that the signal has ended have not.
+    fn failed_besides(&self, signal: i32, is_signal: bool) -> Option<String> {
+        let by_itself = |p: &&ProcEnd| match p.status {
+            _ if p.killed_by_us => false,
+            Some(ExitStatus::Signal { number, .. }) if is_signal => number != signal,
+            status => status.is_some_and(|status| !status.is_success()),
+        };
+        let failed: Vec<&ProcEnd> = self.procs.iter().filter(by_itself).collect();
+        match failed[..] {
+            [] => None,
+            [one] => Some(format!("rank {} failed as well: it {}", one.proc.rank, one.how())),
+            _ => {
+                let ranks: Vec<u32> = failed.iter().map(|p| p.proc.rank.0).collect();
+                Some(format!("{} failed as well", words::ranks(&ranks)))
+            }
+        }
     }
 }
 

@@ -452,7 +452,13 @@ mod tests {
             JobEnd { verdict, procs: procs.clone(), tool: None, enders, waited, ..end() }.lines()
         };
         let by = ProcId::all(&end().nspace);
-        assert_eq!(lines(None), [format!("ranks 1-2 were ended by {by}, by job control (SIGKILL)")]);
+        assert_eq!(
+            lines(None),
+            [
+                format!("ranks 1-2 were ended by {by}, by job control (SIGKILL)"),
+                "rank 0 failed as well: it was killed by SIGKILL".to_owned()
+            ]
+        );
         assert_eq!(
             lines(Some(Rank(0))),
             [

@@ -23,7 +23,9 @@ pub(super) enum Consequence {
     End { nspace: Nspace, verdict: JobVerdict },
     /// Ranks were ended by this requester.
     Ended { members: Members, by: ProcId, signal: i32 },
-    /// The same, and others of the job are known to go on.
+    /// Ranks that this requester wanted to end had ended before.
+    Spared { members: Members, by: ProcId, signal: i32 },
+    /// Ranks were ended by this requester, and others of the job are known to go on.
     GoesOn { members: Members, by: ProcId, signal: i32 },
     /// All daemons have recorded these paths for the clean-up.
     Cleanup { members: Arc<[Members]>, request: Arc<ControlRequest> },

@@ -70,6 +70,11 @@ impl Kind for Controlling {
         let mut then = Vec::new();
         for asker in askers {
             if let Some(signal) = deadly {
+                then.extend(self.spared().map(|members| Consequence::Spared {
+                    members,
+                    by: asker.by.clone(),
+                    signal,
+                }));
                 let ended = self.targets.with(Status::SUCCESS).into_iter();
                 then.extend(ended.map(|members| Consequence::Ended {
                     members,
@@ -108,6 +113,16 @@ impl Controlling {
             target.set(ranks, status);
             target.open.is_empty()
         })
+    }
+
+    /// The targets that had ended when their daemons received the request.
+    fn spared(&self) -> impl Iterator<Item = Members> {
+        let gone = self.targets.with(Status::ERR_NOT_FOUND);
+        let sent = self.members.iter().filter_map(move |sent| {
+            let gone = gone.iter().find(|gone| gone.nspace == sent.nspace)?;
+            Some(Members { nspace: sent.nspace.clone(), ranks: gone.ranks.and(&sent.ranks) })
+        });
+        sent.filter(|members| !members.ranks.is_empty())
     }
 
     /// The status over all targets. As with kill(2), it is no failure if some of several had ended before. A request for

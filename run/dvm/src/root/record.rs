@@ -3,7 +3,7 @@
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::job::JobVerdict;
-use crate::msg::{Control, Pauser};
+use crate::msg::{Control, Members, Pauser};
 use crate::ranges::Ranges;
 use crate::root::dvm::Dvm;
 use crate::root::jobs::RootJob;
@@ -31,6 +31,14 @@ pub(super) fn killed(
     if is_whole {
         last_look::take(cx, dvm, operations, nspace);
         reason(cx, dvm, nspace, JobVerdict::Killed { by: by.clone(), signal, first: None });
+    }
+}
+
+/// Processes had ended before the order to end them reached their daemons.
+pub(super) fn spared(cx: &Cx<'_>, dvm: &mut Dvm, members: &Members, by: &ProcId, signal: i32) {
+    let Members { nspace, ranks } = members;
+    if dvm.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
+        dvm.append(cx, nspace, What::Spared { ranks: ranks.clone(), by: by.clone(), signal });
     }
 }
 

@@ -11,6 +11,7 @@ use crate::root::control;
 use crate::root::journal::What;
 use crate::root::kind::Kind;
 use crate::root::query;
+use crate::root::record;
 use crate::root::rest;
 use crate::root::restart;
 use crate::root::slots::Cramped;
@@ -62,6 +63,9 @@ impl Root {
                 Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
                 Consequence::Ended { members, by, signal } => {
                     rest::look(&mut self.operations, &self.dvm.jobs, cx, (members, by, signal));
+                }
+                Consequence::Spared { members, by, signal } => {
+                    record::spared(cx, &mut self.dvm, &members, &by, signal);
                 }
                 Consequence::GoesOn { members, by, signal } => {
                     if let Some(text) = rest::text(&self.dvm.jobs, &members, &by, signal) {

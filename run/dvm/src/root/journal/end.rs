@@ -56,15 +56,18 @@ pub(in crate::root) fn failure_of(journal: &Journal, first: &ProcEnd) -> JobVerd
 fn enders(journal: &Journal, procs: &[ProcEnd]) -> Vec<Ender> {
     let mut open: Ranges = procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
     let mut enders: Vec<Ender> = Vec::new();
+    let kills = journal.kills();
     // An order that came during a restart was for the new process, though it is noted before.
-    for (ranks, by, signal) in journal.kills_since_restarts().into_iter().chain(journal.kills().rev()) {
+    let since = kills.iter().map(|kill| (kill, &kill.ranks));
+    for (kill, ranks) in since.chain(kills.iter().rev().map(|kill| (kill, &kill.earlier))) {
         let its = ranks.and(&open);
         its.iter().for_each(|rank| open.remove(rank));
-        match enders.iter_mut().find(|ender| ender.by == *by && ender.signal == signal) {
+        match enders.iter_mut().find(|ender| ender.by == *kill.by && ender.signal == kill.signal) {
             Some(ender) => ender.ranks.add(&its),
             None if its.is_empty() => {}
             None => {
-                enders.push(Ender { ranks: its, by: by.clone(), signal, tool: journal.tool(by).cloned() })
+                let (by, tool) = (kill.by.clone(), journal.tool(kill.by).cloned());
+                enders.push(Ender { ranks: its, by, signal: kill.signal, tool });
             }
         }
     }

@@ -9,10 +9,10 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{ProcId, Text};
 
 use super::entry::{Entry, Moment};
+use super::kill::Kill;
 use super::what::What;
 use crate::job::{JobVerdict, Phases, ToolProcess};
 use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure, Stuck};
-use crate::ranges::Ranges;
 use crate::root::premises::Premises;
 
 /// The history of one job.
@@ -225,29 +225,28 @@ impl Journal {
 
     /// The requester and signal of the first order by job control that ended some of its processes.
     pub(super) fn killer(&self) -> Option<(&ProcId, i32)> {
-        self.first(|what| match what {
-            What::Killed { by, signal, .. } => Some((by, *signal)),
-            _ => None,
-        })
+        let kills = self.kills().into_iter();
+        let ended = |kill: &Kill<'_>| !(kill.ranks.is_empty() && kill.earlier.is_empty());
+        kills.filter(ended).map(|kill| (kill.by, kill.signal)).next()
     }
 
     /// The orders by job control that ended processes, in their order.
-    pub(super) fn kills(&self) -> impl DoubleEndedIterator<Item = (Ranges, &ProcId, i32)> {
-        self.entries.iter().filter_map(|entry| match &entry.what {
-            What::Killed { ranks, by, signal } => Some((ranks.clone(), by, *signal)),
-            _ => None,
-        })
-    }
-
-    /// The same without ranks that were started again since.
-    pub(super) fn kills_since_restarts(&self) -> Vec<(Ranges, &ProcId, i32)> {
-        let mut kills: Vec<(Ranges, &ProcId, i32)> = Vec::new();
+    pub(super) fn kills(&self) -> Vec<Kill<'_>> {
+        let mut kills: Vec<Kill<'_>> = Vec::new();
         for entry in &self.entries {
             match &entry.what {
-                What::Killed { ranks, by, signal } => kills.push((ranks.clone(), by, *signal)),
-                What::Restarting { ranks: again, .. } => {
-                    kills.iter_mut().for_each(|(ranks, ..)| again.iter().for_each(|rank| ranks.remove(rank)));
+                What::Killed { ranks, by, signal } => {
+                    kills.push(Kill::new(ranks, by, *signal));
                 }
+                What::Spared { ranks, by, signal } => {
+                    let meant = |kill: &&mut Kill<'_>| {
+                        (kill.by, kill.signal) == (by, *signal) && kill.ranks.intersects(ranks)
+                    };
+                    if let Some(kill) = kills.iter_mut().rev().find(meant) {
+                        kill.spare(ranks);
+                    }
+                }
+                What::Restarting { ranks, .. } => kills.iter_mut().for_each(|kill| kill.restarted(ranks)),
                 _ => {}
             }
         }

@@ -10,6 +10,7 @@
 mod end;
 mod entry;
 mod history;
+mod kill;
 mod what;
 
 use std::collections::VecDeque;

@@ -294,6 +294,23 @@ fn orders_that_ended_an_earlier_process_end_no_later_one() {
 }
 
 #[test]
+fn orders_that_came_too_late_have_ended_no_process() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 2)), None);
+    let [first, second] = ["first", "second"].map(|name| ProcId::new(&Nspace::new(name).unwrap(), Rank(0)));
+    let kill = |ranks, by: &ProcId| What::Killed { ranks, by: by.clone(), signal: 9 };
+    let spared = |ranks, by: &ProcId| What::Spared { ranks, by: by.clone(), signal: 9 };
+    journals.append(&mut journal, at(1), kill(Ranges::first(2), &first));
+    journals.append(&mut journal, at(2), kill(Ranges::single(1), &second));
+    journals.append(&mut journal, at(3), kill(Ranges::single(1), &first));
+    journals.append(&mut journal, at(4), spared(Ranges::single(1), &second));
+    journals.append(&mut journal, at(4), spared(Ranges::single(1), &first));
+    let kills = journal.kills();
+    let kills: Vec<_> = kills.iter().map(|kill| (kill.by, kill.ranks.to_string())).collect();
+    assert_eq!(kills, [(&first, "0-1".to_owned()), (&second, String::new()), (&first, String::new())]);
+}
+
+#[test]
 fn a_reason_found_later_replaces_the_first() {
     let mut journals = journals(9, 1 << 20);
     let mut journal = journals.begin(at(0), at(0), placed(desc("job", 4)), None);

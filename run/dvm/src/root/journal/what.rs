@@ -80,6 +80,12 @@ pub(in crate::root) enum What {
         by: ProcId,
         signal: i32,
     },
+    /// Ranks that had ended before such an order reached them.
+    Spared {
+        ranks: Ranges,
+        by: ProcId,
+        signal: i32,
+    },
     /// Ranks that a process or a tool has sent a signal by job control. Whether it ends them depends on them.
     Signalled {
         ranks: Ranges,
@@ -172,7 +178,11 @@ impl What {
         self.ends_processes()
             || matches!(
                 self,
-                What::Killed { .. } | What::Signalled { .. } | What::Paused { .. } | What::Resumed { .. }
+                What::Killed { .. }
+                    | What::Spared { .. }
+                    | What::Signalled { .. }
+                    | What::Paused { .. }
+                    | What::Resumed { .. }
             )
     }
 
@@ -199,8 +209,11 @@ impl What {
                     | What::Left { first: same, concerned: told, .. },
                 ) => alike(first) == alike(same) && concerned == told,
                 (
-                    What::Killed { by, signal, .. } | What::Signalled { by, signal, .. },
+                    What::Killed { by, signal, .. }
+                    | What::Spared { by, signal, .. }
+                    | What::Signalled { by, signal, .. },
                     What::Killed { by: same, signal: with, .. }
+                    | What::Spared { by: same, signal: with, .. }
                     | What::Signalled { by: same, signal: with, .. },
                 ) => (by, signal) == (same, with),
                 (
@@ -219,6 +232,7 @@ impl What {
             | What::Left { ranks, .. }
             | What::Lost { ranks, .. }
             | What::Killed { ranks, .. }
+            | What::Spared { ranks, .. }
             | What::Signalled { ranks, .. }
             | What::Paused { ranks, .. }
             | What::Resumed { ranks, .. }
@@ -236,6 +250,7 @@ impl What {
             | What::Failed { ranks, .. }
             | What::Left { ranks, .. }
             | What::Killed { ranks, .. }
+            | What::Spared { ranks, .. }
             | What::Signalled { ranks, .. }
             | What::Paused { ranks, .. }
             | What::Resumed { ranks, .. } => Some(ranks),
@@ -252,6 +267,7 @@ impl What {
                 | What::Left { .. }
                 | What::Lost { .. }
                 | What::Killed { .. }
+                | What::Spared { .. }
                 | What::Signalled { .. }
                 | What::Paused { .. }
                 | What::Resumed { .. }
@@ -273,6 +289,7 @@ impl What {
             | What::Left { ranks, .. }
             | What::Lost { ranks, .. }
             | What::Killed { ranks, .. }
+            | What::Spared { ranks, .. }
             | What::Signalled { ranks, .. }
             | What::Paused { ranks, .. }
             | What::Resumed { ranks, .. }

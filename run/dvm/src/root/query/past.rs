@@ -64,6 +64,7 @@ fn words(what: &What) -> &'static str {
         What::Left { .. } => "left",
         What::Lost { .. } => "node lost",
         What::Killed { .. } => "killed",
+        What::Spared { .. } => "ended before that",
         What::Signalled { .. } => "signalled",
         What::Paused { .. } => "paused",
         What::Resumed { .. } => "resumed",
@@ -103,7 +104,9 @@ fn facts(what: &What, journal: &Journal, ranks: &Ranges) -> Vec<Info> {
         What::Lost { node, why, .. } => {
             vec![which(), Info::new(keys::HOSTNAME, node.as_str()), text(why)]
         }
-        What::Killed { by, signal, .. } | What::Signalled { by, signal, .. } => {
+        What::Killed { by, signal, .. }
+        | What::Spared { by, signal, .. }
+        | What::Signalled { by, signal, .. } => {
             vec![which(), Info::new(keys::PROCID, by.clone()), Info::new(names::SIGNAL, *signal)]
         }
         What::Paused { by, .. } | What::Resumed { by, .. } => {
