@@ -7,9 +7,11 @@
 //! ranks, `levels` those of jobs, nodes and apps, and `ahead` adds those of the ranks that will be asked for next.
 
 mod ahead;
+mod deliver;
 mod known;
 mod levels;
 mod look;
+mod pending;
 mod room;
 mod told;
 
@@ -17,11 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::get::{Get, OwnerData, RefreshCache, RefreshReply, Reply};
+use phalanx_wire::cmd::get::{Get, OwnerData, RefreshCache};
 use phalanx_wire::{Info, InfoList, Key, Nspace, ProcId};
 
-use super::call::ServerReturn;
 use super::directive::{refuse_unknown, timeout};
 use super::host::Then;
 use super::limits::KEY_WAIT;
@@ -31,14 +31,16 @@ use super::timers::{Timer, TimerId};
 use super::turn::Cx;
 use crate::explain::Waiting;
 use crate::host::{DirectModexRequest, HostOp};
-use crate::machine::{CallId, ConnId, Time};
+use crate::machine::{CallId, ConnId};
 use crate::qualified::qualifiers;
 use ahead::read_ahead;
+use deliver::{Recipient, deliver, deliver_news};
 pub(super) use known::Known;
-use known::{Look, Waits, owned, to_kvals};
+use known::{Look, Waits};
 use look::{look, look_for_others};
+use pending::Pending;
 use room::cut_to_room;
-use told::{has_news, is_plain, note_told, take_partial, told_values};
+use told::{has_news, note_told, take_partial};
 
 pub(super) const ATTRIBUTES: &[&str] = &[
     keys::IMMEDIATE,
@@ -69,36 +71,12 @@ pub(super) struct Gets {
     last: u64,
 }
 
-#[derive(Debug)]
-struct Pending {
-    who: Who,
-    target: ProcId,
-    key: Option<Key>,
-    info: Vec<Info>,
-    /// Any new value of the target will do.
-    partial: bool,
-    waits: Waits,
-    since: Time,
-    timer: Option<TimerId>,
-    /// The status when its time is up.
-    overdue: Status,
-}
-
-/// The asker, and the form of the answer.
-#[derive(Debug)]
-enum Who {
-    Get(Asker),
-    Refresh(Asker),
-    /// The owner, for another server.
-    Owner(CallId),
-}
-
 impl Gets {
     pub(super) fn concern(&self, nspace: &Nspace) -> bool {
         let is_of = |proc: &ProcId| proc.nspace == *nspace;
         let asked = self.asked.iter().map(|(proc, _)| proc);
         let is_asked = self.by_target.keys().chain(asked).any(is_of);
-        let askers = self.pending.values().filter_map(|pending| pending.who.asker());
+        let askers = self.pending.values().filter_map(|pending| pending.to.asker());
         is_asked || askers.into_iter().any(|asker| asker.conn != OWN && is_of(&asker.proc))
     }
 
@@ -121,16 +99,16 @@ impl Gets {
                 }
                 note_told(cx.peers, &from, &target, &get.info);
                 let data = cut_to_room(cx.peers, Some(&from), &target, get.key.as_ref(), data);
-                deliver(cx, known, Who::Get(from), &target, Ok(data));
+                deliver(cx, known, Recipient::Get(from), &target, Ok(data));
             }
-            Look::Never(status) => deliver(cx, known, Who::Get(from), &target, Err(status)),
+            Look::Never(status) => deliver(cx, known, Recipient::Get(from), &target, Err(status)),
             // The value may have been put on another node, and that node's server can answer at once.
             Look::Wait(waits @ Waits::Host { .. }) if at_once && is_reserved(get.key.as_ref(), &get.info) => {
-                self.pend(cx, Who::Get(from), target, (get.key, get.info, false), waits);
+                self.pend(cx, Recipient::Get(from), target, (get.key, get.info, false), waits);
             }
             // Only the asker itself could put it.
             Look::Wait(_) if at_once || target == from.proc => {
-                deliver(cx, known, Who::Get(from), &target, Err(Status::ERR_NOT_FOUND));
+                deliver(cx, known, Recipient::Get(from), &target, Err(Status::ERR_NOT_FOUND));
             }
             Look::Wait(Waits::Key)
                 if told_before.is_some_and(|before| has_news(cx.peers, &from, &target, before.is_none())) =>
@@ -139,7 +117,7 @@ impl Gets {
             }
             Look::Wait(waits) => {
                 let rest = (get.key, get.info, told_before.is_some());
-                let id = self.pend(cx, Who::Get(from), target, rest, waits);
+                let id = self.pend(cx, Recipient::Get(from), target, rest, waits);
                 if let Some(Some(before)) = told_before {
                     self.has_waited(cx, id, before);
                 }
@@ -156,13 +134,13 @@ impl Gets {
     ) {
         let target = ProcId::new(&request.nspace, request.rank);
         let look = look(known, cx.peers, &target, None, &[], None, true);
-        let who = Who::Refresh(from);
+        let to = Recipient::Refresh(from);
         match look {
-            Look::Found(data) => deliver(cx, known, who, &target, Ok(data)),
+            Look::Found(data) => deliver(cx, known, to, &target, Ok(data)),
             // Nothing was committed yet: there is nothing to refresh.
-            Look::Wait(Waits::Commit | Waits::Key) => deliver(cx, known, who, &target, Ok(Vec::new())),
-            Look::Never(status) => deliver(cx, known, who, &target, Err(status)),
-            Look::Wait(waits) => drop(self.pend(cx, who, target, (None, Vec::new(), false), waits)),
+            Look::Wait(Waits::Commit | Waits::Key) => deliver(cx, known, to, &target, Ok(Vec::new())),
+            Look::Never(status) => deliver(cx, known, to, &target, Err(status)),
+            Look::Wait(waits) => drop(self.pend(cx, to, target, (None, Vec::new(), false), waits)),
         }
     }
 
@@ -174,18 +152,18 @@ impl Gets {
         id: CallId,
         (target, key): (ProcId, Option<Key>),
     ) {
-        let who = Who::Owner(id);
+        let to = Recipient::Owner(id);
         match look_for_others(cx.peers, &target, key.as_ref()) {
-            Look::Found(_) => deliver(cx, known, who, &target, Ok(Vec::new())),
-            Look::Never(status) => deliver(cx, known, who, &target, Err(status)),
-            Look::Wait(waits) => drop(self.pend(cx, who, target, (key, Vec::new(), false), waits)),
+            Look::Found(_) => deliver(cx, known, to, &target, Ok(Vec::new())),
+            Look::Never(status) => deliver(cx, known, to, &target, Err(status)),
+            Look::Wait(waits) => drop(self.pend(cx, to, target, (key, Vec::new(), false), waits)),
         }
     }
 
     fn pend(
         &mut self,
         cx: &mut Cx<'_>,
-        who: Who,
+        to: Recipient,
         target: ProcId,
         (key, info, partial): (Option<Key>, Vec<Info>, bool),
         waits: Waits,
@@ -197,7 +175,7 @@ impl Gets {
         let overdue = Status::ERR_TIMEOUT;
         self.by_target.entry(target.clone()).or_default().insert(id);
         self.pending
-            .insert(id, Pending { who, target, key, info, partial, waits, since: cx.now, timer, overdue });
+            .insert(id, Pending { to, target, key, info, partial, waits, since: cx.now, timer, overdue });
         self.wait_for(cx, id, waits);
         id
     }
@@ -211,9 +189,9 @@ impl Gets {
             Waits::Key => {
                 if pending.timer.is_none() {
                     // A client of another server may have a longer limit.
-                    pending.overdue = match pending.who {
-                        Who::Owner(_) => Status::ERR_PARTIAL_SUCCESS,
-                        Who::Get(_) | Who::Refresh(_) => Status::ERR_NOT_FOUND,
+                    pending.overdue = match pending.to {
+                        Recipient::Owner(_) => Status::ERR_PARTIAL_SUCCESS,
+                        Recipient::Get(_) | Recipient::Refresh(_) => Status::ERR_NOT_FOUND,
                     };
                     pending.timer = Some(cx.timers.set(cx.now.after(KEY_WAIT), Timer::Get(id)));
                 }
@@ -224,7 +202,7 @@ impl Gets {
                     pending.waits = Waits::Host { named: true };
                     let mut info = pending.info.clone();
                     info.extend(key.as_ref().map(|key| Info::new(keys::REQUIRED_KEY, key.as_str())));
-                    let asked_by = pending.who.asker().map(|asker| asker.proc.clone());
+                    let asked_by = pending.to.asker().map(|asker| asker.proc.clone());
                     let op = HostOp::DirectModex(DirectModexRequest { proc: proc.clone(), info });
                     cx.ask(asked_by.as_ref(), op, Then::DirectModex(proc, key));
                 }
@@ -300,7 +278,7 @@ impl Gets {
     /// `answered`: the host has sent all it knows.
     fn retry(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, answered: bool) {
         let Some(pending) = self.pending.get(&id) else { return };
-        if let Some(conn) = pending.who.asker().map(|asker| asker.conn)
+        if let Some(conn) = pending.to.asker().map(|asker| asker.conn)
             && cx.peers.conns.peer(conn).is_some_and(Peer::is_full)
         {
             let before = self.postponed.entry(conn).or_default().entry(id).or_default();
@@ -308,23 +286,17 @@ impl Gets {
             return;
         }
         let before = pending.waits;
-        let look = match &pending.who {
-            Who::Owner(_) => look_for_others(cx.peers, &pending.target, pending.key.as_ref()),
-            who => look(
-                known,
-                cx.peers,
-                &pending.target,
-                pending.key.as_ref(),
-                &pending.info,
-                who.asker(),
-                false,
-            ),
+        let look = match &pending.to {
+            Recipient::Owner(_) => look_for_others(cx.peers, &pending.target, pending.key.as_ref()),
+            to => {
+                look(known, cx.peers, &pending.target, pending.key.as_ref(), &pending.info, to.asker(), false)
+            }
         };
         match (look, before) {
             (Look::Found(data), _) => {
                 self.note_told_of(cx, id);
                 let Some(pending) = self.pending.get(&id) else { return };
-                let (asker, key) = (pending.who.asker(), pending.key.as_ref());
+                let (asker, key) = (pending.to.asker(), pending.key.as_ref());
                 let data = cut_to_room(cx.peers, asker, &pending.target, key, data);
                 self.end(cx, known, id, Ok(data));
             }
@@ -352,18 +324,18 @@ impl Gets {
 
     fn end(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, outcome: Result<Vec<OwnerData>, Status>) {
         if let Some(pending) = self.take(cx, id) {
-            deliver(cx, known, pending.who, &pending.target, outcome);
+            deliver(cx, known, pending.to, &pending.target, outcome);
         }
     }
 
     /// Drops the gets of a closed connection.
     pub(super) fn forget_by(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        let of_peer = |p: &Pending| p.who.asker().is_some_and(|asker| asker.conn == conn);
+        let of_peer = |p: &Pending| p.to.asker().is_some_and(|asker| asker.conn == conn);
         let gone: Vec<u64> = self.pending.iter().filter(|(_, p)| of_peer(p)).map(|(id, _)| *id).collect();
         for pending in gone.into_iter().filter_map(|id| self.take(cx, id)) {
-            match pending.who {
-                Who::Get(asker) | Who::Refresh(asker) => asker.forget(),
-                Who::Owner(_) => {}
+            match pending.to {
+                Recipient::Get(asker) | Recipient::Refresh(asker) => asker.forget(),
+                Recipient::Owner(_) => {}
             }
         }
         self.postponed.remove(&conn);
@@ -392,14 +364,14 @@ impl Gets {
     }
 
     fn note_told_of(&self, cx: &mut Cx<'_>, id: u64) {
-        if let Some(Pending { who: Who::Get(asker), target, info, .. }) = self.pending.get(&id) {
+        if let Some(Pending { to: Recipient::Get(asker), target, info, .. }) = self.pending.get(&id) {
             note_told(cx.peers, asker, target, info);
         }
     }
 
     fn is_served_by_news(&self, cx: &Cx<'_>, id: u64) -> bool {
         match self.pending.get(&id) {
-            Some(Pending { partial: true, who: Who::Get(asker), target, .. }) => {
+            Some(Pending { partial: true, to: Recipient::Get(asker), target, .. }) => {
                 has_news(cx.peers, asker, target, true)
             }
             _ => false,
@@ -423,7 +395,7 @@ impl Gets {
             pending.is_plain() && pending.key.as_ref().is_some_and(|key| !key.is_reserved())
         });
         match self.take(cx, id) {
-            Some(Pending { who: Who::Get(asker), target, partial, .. })
+            Some(Pending { to: Recipient::Get(asker), target, partial, .. })
                 if is_for_others && has_news(cx.peers, &asker, &target, true) =>
             {
                 let status = match (status, partial) {
@@ -433,7 +405,7 @@ impl Gets {
                 };
                 deliver_news(cx, asker, &target, status);
             }
-            Some(pending) => deliver(cx, known, pending.who, &pending.target, Err(status)),
+            Some(pending) => deliver(cx, known, pending.to, &pending.target, Err(status)),
             None => {}
         }
     }
@@ -454,9 +426,9 @@ impl Gets {
         for pending in self.pending.values() {
             let what = pending.key.as_ref().map_or("everything", |key| key.as_str());
             waiting.push(Waiting {
-                operation: if pending.who.asker().is_some() { "get" } else { "direct modex" }.into(),
+                operation: if pending.to.asker().is_some() { "get" } else { "direct modex" }.into(),
                 subject: format!("{what} of {}", pending.target),
-                asked_by: pending.who.asker().map(|asker| asker.proc.clone()).into_iter().collect(),
+                asked_by: pending.to.asker().map(|asker| asker.proc.clone()).into_iter().collect(),
                 missing: vec![pending.target.clone()],
                 since: pending.since,
                 deadline: pending.timer.map(TimerId::at),
@@ -469,75 +441,6 @@ impl Gets {
             });
         }
     }
-}
-
-impl Pending {
-    /// The key by which the host checks whether the wanted values are there.
-    fn required(&self) -> Option<Key> {
-        let key = self.key.as_ref()?;
-        let waits_for_any = !qualifiers(&self.info).is_empty() && !key.is_reserved();
-        if waits_for_any { Key::new(keys::QUALIFIED_VALUE).ok() } else { Some(key.clone()) }
-    }
-
-    fn is_plain(&self) -> bool {
-        self.who.asker().is_some_and(|asker| is_plain(asker.conn, &self.info))
-    }
-}
-
-impl Who {
-    fn asker(&self) -> Option<&Asker> {
-        match self {
-            Who::Get(asker) | Who::Refresh(asker) => Some(asker),
-            Who::Owner(_) => None,
-        }
-    }
-}
-
-fn deliver(
-    cx: &mut Cx<'_>,
-    known: &Known,
-    who: Who,
-    target: &ProcId,
-    outcome: Result<Vec<OwnerData>, Status>,
-) {
-    match who {
-        Who::Get(to) => {
-            let (status, data) = match outcome {
-                Ok(data) => (Status::SUCCESS, data),
-                Err(status) => (status, Vec::new()),
-            };
-            if let Some(peer) = cx.peers.conns.peer_mut(to.conn) {
-                let jobs = data.iter().filter(|d| d.owner.rank == Rank::WILDCARD && d.values.len() > 1);
-                peer.note_jobs_told(jobs.map(|d| d.owner.nspace.clone()));
-            }
-            cx.reply(to, |dialect| Reply { status, data }.encode(dialect));
-        }
-        Who::Refresh(to) => {
-            let (status, data) = match outcome {
-                Ok(data) => (Status::SUCCESS, data),
-                Err(status) => (status, Vec::new()),
-            };
-            let values = data.into_iter().flat_map(|owner| owner.values).collect();
-            cx.reply(to, |dialect| RefreshReply { status, values }.encode(dialect));
-        }
-        Who::Owner(id) => {
-            let result =
-                ServerReturn::Modex(outcome.map(|_| known.modex.contribution_of(&cx.peers.jobs, target)));
-            cx.give(id, result);
-        }
-    }
-}
-
-/// Sends the new values of a process.
-fn deliver_news(cx: &mut Cx<'_>, asker: Asker, target: &ProcId, status: Status) {
-    let told = told_values(cx.peers, &asker, target, &[]).unwrap_or_default();
-    let values = cx.peers.jobs.client(target).map(|client| match told {
-        0 => to_kvals(client.committed().local()),
-        told => client.committed().local().newer(told).collect(),
-    });
-    note_told(cx.peers, &asker, target, &[]);
-    let data = vec![owned(target, values.unwrap_or_default())];
-    cx.reply(asker, |dialect| Reply { status, data }.encode(dialect));
 }
 
 /// Whether the key is one of the standard's that is wanted with qualifiers: hosts provide those without.
