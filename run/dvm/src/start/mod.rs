@@ -145,6 +145,8 @@ enum Timer {
     Ended(usize),
     /// The daemons of an agent have gone, and it has had time to notice.
     Alone(usize),
+    /// It was asked to end then, and has had time to.
+    Deaf(usize),
     /// Other hosts have had time to fail as well.
     Failing,
     /// Agents have had time to end.
@@ -415,7 +417,11 @@ impl Starter {
                 Timer::Phase(host) => self.on_phase_due(now, host, out),
                 Timer::Exited(agent) => self.on_over(now, agent, out),
                 Timer::Ended(host) => self.on_ended(now, host, out),
-                Timer::Alone(agent) => self.signal(agent, SIGTERM, out),
+                Timer::Alone(agent) => {
+                    self.signal(agent, SIGTERM, out);
+                    self.timers.set(now.after(DEAF_GRACE), Timer::Deaf(agent));
+                }
+                Timer::Deaf(agent) => self.signal(agent, SIGKILL, out),
                 Timer::Failing => out.push_back(FromStarter::Failed { error: self.failure() }),
                 Timer::Stopping if self.killed => self.give_agents_up(out),
                 Timer::Stopping => self.kill_agents(now, out),
@@ -759,6 +765,8 @@ const OTHERS: std::time::Duration = std::time::Duration::from_millis(300);
 const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 /// How long an agent may take after its daemons have gone.
 const AGENT_GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+/// How long it may take when it was asked to end then: an `srun` waits for a `slurmstepd` that was killed.
+const DEAF_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 const MOST_NAMED: usize = 10;
 
 #[cfg(test)]

@@ -413,9 +413,9 @@ fn agents_whose_daemons_have_gone_are_ended_soon() {
     (1..4).for_each(|node| told.up(node));
     told.starter.on_unlinked(told.now, NodeId(3));
     told.starter.stop(told.now, &mut told.out);
-    let ended = |told: &Told| {
+    let signalled = |told: &Told, with: i32| {
         let end = |out: &FromStarter| match out {
-            FromStarter::Effect(Effect::Signal { proc, signal: SIGTERM }) => Some(proc.rank.0),
+            FromStarter::Effect(Effect::Signal { proc, signal }) if *signal == with => Some(proc.rank.0),
             _ => None,
         };
         told.out.iter().filter_map(end).collect::<Vec<_>>()
@@ -423,10 +423,13 @@ fn agents_whose_daemons_have_gone_are_ended_soon() {
     told.starter.on_unlinked(told.now, NodeId(1));
     told.starter.on_unlinked(told.now, NodeId(2));
     told.wait(AGENT_GRACE);
-    assert_eq!(ended(&told), [0]);
+    assert_eq!(signalled(&told, SIGTERM), [0]);
     told.starter.on_unlinked(told.now, NodeId(3));
     told.wait(AGENT_GRACE);
-    assert_eq!(ended(&told), [0, 1]);
+    assert_eq!(signalled(&told, SIGTERM), [0, 1]);
+    assert_eq!(signalled(&told, SIGKILL), []);
+    told.wait(DEAF_GRACE);
+    assert_eq!(signalled(&told, SIGKILL), [0, 1]);
 }
 
 /// How often it was said that the process may be stopped, since the last time.

@@ -117,6 +117,14 @@ fn the_way_slurm_ended_a_daemon_is_reported() {
     assert!(!outcome.stderr.contains("srun:"), "{outcome}");
     site.expect_nothing_left();
 
+    // srun itself notices this late, and the daemon at once.
+    let job = running();
+    site.cluster.host(3).run(&["pkill", "-KILL", "-f", "^slurmstepd: "]).expect("pkill");
+    let why = "its daemon was told to end, or the command that runs it there has ended";
+    let why = format!("node n3 was lost, and with it ranks 2, 6: {why}");
+    job.wait().expect_code(1).expect_stderr(&[&why]);
+    site.expect_nothing_left();
+
     let job = running();
     let cancel = "scancel $(squeue --noheader --steps --format='%i %j' | awk '$2 == \"px\" { print $1 }')";
     site.cluster.host(1).run(&["sh", "-c", cancel]).expect("scancel");
