@@ -475,6 +475,8 @@ impl<S: RankServer> World<S> {
                     self.at(self.now, Event::Proc(proc));
                 }
             }
+            // Nothing else reads this world's input.
+            Effect::StdinRead { .. } => {}
             Effect::StdinCredit { nspace, bytes } => {
                 let at = self.soon(100_000);
                 self.at(at, Event::Stdin(nspace, bytes));

@@ -1,7 +1,7 @@
 //! Between the machines of `phalanx-core` and the operating system: what the native library, the C library and `px` share.
 //!
 //! Sockets and the users at their other end (`net`, `listen`, `local`, `identity`, `unmapped`, `trust`), how servers are found
-//! (`rendezvous`, `reach`), and files and streams of a process (`collected`, `files`, `stdin`, `walk`). This crate decides nothing
+//! (`rendezvous`, `reach`), and files and streams of a process (`collected`, `files`, `peek`, `stdin`, `walk`). This crate decides nothing
 //! that a machine decides, and makes no PMIx calls.
 
 pub mod collected;
@@ -11,6 +11,7 @@ pub mod listen;
 mod local;
 pub mod look;
 pub mod net;
+pub mod peek;
 pub mod reach;
 pub mod rendezvous;
 pub mod stdin;

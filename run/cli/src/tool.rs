@@ -1,6 +1,7 @@
 //! From the options of a command to a PMIx server, and from the library's errors to those of px.
 
 pub(crate) mod choice;
+pub(crate) mod input;
 pub(crate) mod job;
 
 use std::io::ErrorKind;

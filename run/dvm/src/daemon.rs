@@ -343,6 +343,7 @@ impl Daemon {
             FromRoot::TellTaken { at_once } => self.overlay.tell_taken(cx.now, at_once),
             FromRoot::Report(report) => cx.effect(Effect::Report(report)),
             FromRoot::StdinCredit { nspace, bytes } => cx.effect(Effect::StdinCredit { nspace, bytes }),
+            FromRoot::StdinRead { nspace, bytes } => cx.effect(Effect::StdinRead { nspace, bytes }),
         }
     }
 

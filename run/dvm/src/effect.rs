@@ -102,7 +102,8 @@ pub enum Input<'a> {
         bytes: usize,
     },
 
-    /// The launcher's standard input (at node 0), never more than asked for by [`Effect::StdinCredit`].
+    /// The launcher's standard input (at node 0), never more than asked for by [`Effect::StdinCredit`]. The first piece is only looked at, and
+    /// what follows is read when all of that was read. Without bytes: there is input that cannot be looked at; does a process wait for it?
     Stdin {
         nspace: Nspace,
         data: Arc<[u8]>,
@@ -110,7 +111,8 @@ pub enum Input<'a> {
     StdinEnd {
         nspace: Nspace,
     },
-    /// A process's standard input has taken `bytes` more.
+    /// A process's standard input has taken `bytes` more. Of the first it reports only those that the process has read. None: the process
+    /// waits for input.
     StdinTaken {
         proc: ProcId,
         bytes: usize,
@@ -196,7 +198,7 @@ pub enum Effect {
         channel: IofChannel,
         bytes: usize,
     },
-    /// Write to a process's standard input.
+    /// Write to a process's standard input. Without bytes: report when the process waits for input.
     Stdin {
         proc: ProcId,
         data: Arc<[u8]>,
@@ -206,6 +208,11 @@ pub enum Effect {
     },
     /// Read this much more of the launcher's standard input (at node 0).
     StdinCredit {
+        nspace: Nspace,
+        bytes: usize,
+    },
+    /// Processes have read this much more of the launcher's first piece of input (at node 0). None: a process waits for input.
+    StdinRead {
         nspace: Nspace,
         bytes: usize,
     },

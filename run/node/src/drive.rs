@@ -56,6 +56,7 @@ pub(crate) enum Wake {
     /// The peer of a closing connection has used up its time.
     ConnOverdue(ConnId),
     StdinWritable(ProcId),
+    StdinWanted(ProcId),
     BatchResolved(u64),
     Looked {
         look: u64,
@@ -312,6 +313,9 @@ impl<D: Decide> Owner<D> {
             }
             Effect::Cleanup { nspace, paths } => self.cleanups.clean(&nspace, &paths),
             Effect::StdinCredit { nspace, bytes } => self.feeds.entry(nspace).or_default().credit(bytes),
+            Effect::StdinRead { nspace, bytes } => {
+                self.feeds.get(&nspace).inspect(|feed| feed.read(bytes));
+            }
             Effect::Report(report) => self.report(report),
             Effect::Forget { nspace, scratch } => {
                 self.feeds.remove(&nspace);
@@ -416,6 +420,7 @@ impl<D: Decide> Owner<D> {
                 }
             }
             Wake::StdinWritable(proc) => self.procs.stdin_writable(&proc, &mut self.news),
+            Wake::StdinWanted(proc) => self.procs.stdin_wanted(proc, &mut self.news),
             Wake::Looked { look, file } => self.input(Input::Looked { look, file }),
             Wake::BatchResolved(id) => self.procs.batch_resolved(id, &mut self.session, &mut self.news),
         }

@@ -28,6 +28,7 @@ mod member;
 mod neighbours;
 mod procs;
 mod pulse;
+mod reading;
 mod root;
 mod session;
 mod signals;

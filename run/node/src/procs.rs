@@ -20,6 +20,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 use crate::drive::Wake;
+use crate::reading::Watch;
 use crate::session::Session;
 use crate::spawn::{BATCH, Batch, Spawner, Started};
 use crate::stdio::{Pipes, Reader, StreamEvent, Writer, WriterState, Written};
@@ -76,6 +77,8 @@ struct Proc {
     /// See [`ProcStart::may_leave`].
     may_leave: bool,
     stdin: Option<Writer>,
+    /// While it is awaited that the process waits for input.
+    watch: Option<Watch>,
     stdout: Option<Reader>,
     stderr: Option<Reader>,
     diag: Option<Reader>,
@@ -213,7 +216,7 @@ impl Procs {
         let stdin = started.stdin.and_then(|pipe| Writer::new(pipe, self.pipes.clone()).ok());
         let group = Some(session.groups().add(started.pid, started.asked_first));
         let (pid, may_leave) = (started.pid, started.may_leave);
-        Proc { pid, phase, group, may_leave, stdin, stdout, stderr, diag, early: Vec::new() }
+        Proc { pid, phase, group, may_leave, stdin, watch: None, stdout, stderr, diag, early: Vec::new() }
     }
 
     /// Carries out an effect that names a process.
@@ -241,6 +244,11 @@ impl Procs {
             }
             Effect::Credit { channel, bytes, .. } => entry.credit(channel, bytes),
             Effect::Stdin { data, .. } => match &mut entry.stdin {
+                Some(writer) if data.is_empty() => {
+                    let pipe = writer.inode().unwrap_or_default();
+                    let news = Wake::StdinWanted(proc);
+                    entry.watch = Some(Watch::start(entry.pid, pipe, self.wakes.clone(), news));
+                }
                 Some(writer) => {
                     writer.push(data);
                     self.write_stdin(&proc, news);
@@ -281,6 +289,13 @@ impl Procs {
         if let Some(writer) = self.table.get_mut(proc).and_then(|entry| entry.stdin.as_mut()) {
             writer.waited();
             self.write_stdin(proc, news);
+        }
+    }
+
+    /// A process waits for input.
+    pub(crate) fn stdin_wanted(&mut self, proc: ProcId, news: &mut Happenings) {
+        if self.table.get_mut(&proc).is_some_and(|entry| entry.watch.take().is_some()) {
+            news.push(Input::StdinTaken { proc, bytes: 0 });
         }
     }
 
@@ -388,7 +403,11 @@ impl Procs {
         }
         let Some(entry) = self.table.get_mut(&proc) else { return };
         entry.phase = Phase::Exited;
-        entry.stdin = None;
+        entry.watch = None;
+        let read = entry.stdin.take().map_or(0, |writer| writer.read_of_first());
+        if read > 0 {
+            news.push(Input::StdinTaken { proc: proc.clone(), bytes: read });
+        }
         for reader in [&entry.stdout, &entry.stderr, &entry.diag].into_iter().flatten() {
             reader.rank_exited();
         }

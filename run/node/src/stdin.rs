@@ -2,7 +2,11 @@
 //!
 //! The descriptor is shared with the shell that started us, so its flags are never changed: a pipe or a terminal is opened anew where possible, and
 //! otherwise read only when it has data. A launcher in the background leaves the terminal alone until it is in the foreground.
+//!
+//! The first piece is only looked at, and taken as far as ranks read it, so a job that reads nothing leaves all of it for the next reader. A terminal
+//! cannot be looked at; each of its lines is read when a rank waits for input.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,12 +15,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use phalanx_shell::peek::Peek;
 use phalanx_wire::Nspace;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
 use crate::watched::watched;
@@ -52,10 +57,56 @@ pub(crate) enum StdinEvent {
 pub(crate) struct Feed {
     /// One permit per byte that may be read.
     credit: Option<Rc<Semaphore>>,
+    wanted: Rc<Wanted>,
     task: Option<AbortHandle>,
 }
 
+/// What has to become known of the ranks before more is read.
+#[derive(Debug, Default)]
+struct Wanted {
+    what: RefCell<What>,
+    known: Notify,
+}
+
+#[derive(Debug, Default)]
+enum What {
+    #[default]
+    Nothing,
+    /// They have read all of the first piece.
+    Read(Peek, OwnedFd),
+    /// One of them waits for input.
+    Waits,
+}
+
+impl Wanted {
+    async fn wait_for(&self, what: What) {
+        *self.what.borrow_mut() = what;
+        self.known.notified().await;
+    }
+
+    fn read(&self, bytes: usize) {
+        let mut what = self.what.borrow_mut();
+        match &mut *what {
+            What::Read(peek, input) => {
+                peek.take(input.as_fd(), bytes);
+                if peek.left() > 0 {
+                    return;
+                }
+            }
+            What::Waits if bytes == 0 => {}
+            What::Waits | What::Nothing => return,
+        }
+        *what = What::Nothing;
+        self.known.notify_one();
+    }
+}
+
 impl Feed {
+    /// Ranks have read this much of the first piece, or wait for input if it is none.
+    pub(crate) fn read(&self, bytes: usize) {
+        self.wanted.read(bytes);
+    }
+
     /// Adds bytes that may be read, even before the source is known.
     pub(crate) fn credit(&mut self, bytes: usize) {
         let credit = self.credit.get_or_insert_with(|| Rc::new(Semaphore::new(0)));
@@ -68,8 +119,9 @@ impl Feed {
             return;
         }
         let Some(credit) = self.credit.clone() else { return };
+        let wanted = self.wanted.clone();
         let task = async move {
-            let error = match read(&nspace, &source, &credit, &events).await {
+            let error = match read(&nspace, &source, (&credit, &wanted), &events).await {
                 Ok(()) => None,
                 Err(e) => Some(format!("cannot read {}: {e}", source.shown())),
             };
@@ -109,15 +161,34 @@ impl StdinSource {
 async fn read(
     nspace: &Nspace,
     source: &StdinSource,
-    credit: &Semaphore,
+    (credit, wanted): (&Semaphore, &Wanted),
     events: &mpsc::Sender<StdinEvent>,
 ) -> io::Result<()> {
     // A job whose ranks want no input leaves ours for its next reader.
     wait_for_credit(credit).await;
     let Some(input) = source.open()? else { return Ok(()) };
     let mut buffer = vec![0; CHUNK];
+    let piece = |data| StdinEvent::Data { nspace: nspace.clone(), data };
+    if let Some(peek) = input.look(credit.available_permits().min(CHUNK)).await? {
+        if peek.left() == 0 {
+            return Ok(());
+        }
+        let Ok(place) = events.reserve().await else { return Ok(()) };
+        credit.forget_permits(peek.left());
+        let data = peek.data().clone();
+        let first = What::Read(peek, input.copy()?);
+        // The ranks get it only while this task waits.
+        place.send(piece(data));
+        wanted.wait_for(first).await;
+    }
     loop {
         wait_for_credit(credit).await;
+        if input.is_terminal() {
+            input.when_ready(|_| Ok(())).await?;
+            let Ok(place) = events.reserve().await else { return Ok(()) };
+            place.send(piece(Arc::default()));
+            wanted.wait_for(What::Waits).await;
+        }
         let Ok(place) = events.reserve().await else { return Ok(()) };
         let room = buffer.get_mut(..credit.available_permits().min(CHUNK)).unwrap_or_default();
         let count = input.read(room).await?;
@@ -126,7 +197,7 @@ async fn read(
             return Ok(());
         }
         credit.forget_permits(data.len());
-        place.send(StdinEvent::Data { nspace: nspace.clone(), data });
+        place.send(piece(data));
     }
 }
 
@@ -164,13 +235,42 @@ impl Input {
         Ok(Input::Polled { fd, terminal })
     }
 
+    fn is_terminal(&self) -> bool {
+        matches!(self, Input::Polled { terminal: true, .. })
+    }
+
+    fn copy(&self) -> io::Result<OwnedFd> {
+        let fd = match self {
+            Input::Polled { fd, .. } => fd.get_ref(),
+            Input::Ready(fd) => fd,
+        };
+        Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
+    }
+
     /// Reads what there is, as far as there is room; 0 at the end.
     async fn read(&self, data: &mut [u8]) -> io::Result<usize> {
+        self.when_ready(|fd| match rustix::io::read(fd, &mut *data) {
+            // What a socket or a terminal returns when its peer is gone.
+            Err(Errno::CONNRESET | Errno::IO) if matches!(self, Input::Polled { .. }) => Ok(0),
+            done => done,
+        })
+        .await
+    }
+
+    /// Looks at what there is; none if this input cannot be looked at.
+    async fn look(&self, most: usize) -> io::Result<Option<Peek>> {
+        match self {
+            Input::Polled { terminal: true, .. } => Ok(None),
+            _ => self.when_ready(|fd| Peek::of(fd.as_fd(), most)).await,
+        }
+    }
+
+    async fn when_ready<T>(&self, mut act: impl FnMut(&OwnedFd) -> Result<T, Errno>) -> io::Result<T> {
         match self {
             Input::Ready(fd) => {
                 // Other tasks get their turn, too, while a large file is read.
                 tokio::task::yield_now().await;
-                Ok(rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut *data))?)
+                Ok(rustix::io::retry_on_intr(|| act(fd))?)
             }
             Input::Polled { fd, terminal } => loop {
                 let mut ready = fd.readable().await?;
@@ -178,8 +278,8 @@ impl Input {
                     tokio::time::sleep(BACKGROUND_PAUSE).await;
                     continue;
                 }
-                match ready.try_io(|fd| Ok(read_now(fd.get_ref(), data)?)) {
-                    Ok(count) => break count,
+                match ready.try_io(|fd| Ok(act_now(fd.get_ref(), &mut act)?)) {
+                    Ok(done) => break done,
                     Err(_would_block) => {}
                 }
             },
@@ -202,18 +302,13 @@ fn inherited() -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?)
 }
 
-/// Reads without waiting, whatever the flags of the descriptor are.
-fn read_now(fd: &OwnedFd, data: &mut [u8]) -> Result<usize, Errno> {
+/// Acts on what is there without waiting, whatever the flags of the descriptor are.
+fn act_now<T>(fd: &OwnedFd, act: &mut impl FnMut(&OwnedFd) -> Result<T, Errno>) -> Result<T, Errno> {
     let mut polled = [rustix::event::PollFd::new(fd, rustix::event::PollFlags::IN)];
     if rustix::event::poll(&mut polled, Some(&rustix::event::Timespec::default()))? == 0 {
         return Err(Errno::AGAIN);
     }
-    match rustix::io::read(fd, data) {
-        // What a socket or a terminal returns when its peer is gone.
-        Err(Errno::CONNRESET | Errno::IO) => Ok(0),
-        Err(Errno::INTR) => Err(Errno::AGAIN),
-        done => done,
-    }
+    act(fd).map_err(|errno| if errno == Errno::INTR { Errno::AGAIN } else { errno })
 }
 
 /// Whether reading this terminal would stop us.

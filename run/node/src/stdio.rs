@@ -4,6 +4,9 @@
 //! is still read. What descendants write into the same pipe later is not waited for, or a daemon left behind by a rank would keep the job for ever.
 //!
 //! One buffer serves the reads of all pipes; from there one shared copy goes through the node. A pipe that was found full is enlarged.
+//!
+//! A rank's input pipe begins with room for one page, and the kernel reports room in it when the rank has read what was in it. So the first input
+//! counts as taken when it was read; later input, for speed, when it is in the pipe.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -13,14 +16,18 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use phalanx_dvm::{LEAST_CHARGE, charge};
 use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
-use tokio::io::{AsyncRead, ReadBuf};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::AbortHandle;
+
+use crate::watched::watched;
 
 /// Events of a stream.
 #[derive(Debug)]
@@ -213,6 +220,8 @@ pub(crate) struct Writer {
     ending: bool,
     /// A task will notify the owner when there is room.
     waiting: bool,
+    /// Until the rank has read all of it: how much of the first input is in the pipe.
+    first: Option<usize>,
     pipes: Pipes,
     enlarged: Option<Enlarged>,
 }
@@ -220,6 +229,7 @@ pub(crate) struct Writer {
 /// The result of writing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Written {
+    /// Newly taken by the rank.
     pub(crate) bytes: usize,
     pub(crate) then: WriterState,
 }
@@ -236,28 +246,64 @@ pub(crate) enum WriterState {
 impl Writer {
     /// `pipe` must not block.
     pub(crate) fn new(pipe: OwnedFd, pipes: Pipes) -> io::Result<Writer> {
+        let first = rustix::pipe::fcntl_setpipe_size(&pipe, 1).is_ok().then_some(0);
         let pipe = Rc::new(pipe::Sender::from_owned_fd_unchecked(pipe)?);
         let (queue, enlarged) = (VecDeque::new(), None);
-        Ok(Writer { pipe, queue, written: 0, ending: false, waiting: false, pipes, enlarged })
+        Ok(Writer { pipe, queue, written: 0, ending: false, waiting: false, first, pipes, enlarged })
+    }
+
+    /// What distinguishes this pipe from others.
+    pub(crate) fn inode(&self) -> io::Result<u64> {
+        Ok(rustix::fs::fstat(&*self.pipe)?.st_ino)
     }
 
     pub(crate) fn push(&mut self, data: Arc<[u8]>) {
-        if !data.is_empty() {
-            self.queue.push_back(data);
-        }
+        self.queue.push_back(data);
     }
 
     pub(crate) fn end(&mut self) {
         self.ending = true;
     }
 
+    /// How much of the first input the rank has read, unless that was reported.
+    pub(crate) fn read_of_first(&self) -> usize {
+        let Some(first) = self.first.filter(|first| *first > 0) else { return 0 };
+        let unread = rustix::io::ioctl_fionread(&*self.pipe).unwrap_or_default();
+        first.saturating_sub(usize::try_from(unread).unwrap_or(usize::MAX))
+    }
+
+    fn is_first_unread(&self) -> bool {
+        self.first.is_some_and(|first| first > 0)
+    }
+
+    fn is_closed_by_rank(&self) -> bool {
+        let mut polled = [PollFd::new(&*self.pipe, PollFlags::OUT)];
+        let seen = poll(&mut polled, Some(&Timespec::default()));
+        seen.is_ok() && polled[0].revents().contains(PollFlags::ERR)
+    }
+
     /// Writes as much as the pipe takes.
     pub(crate) fn flush(&mut self) -> Written {
         let mut bytes = 0;
+        if self.is_first_unread() {
+            let read = self.read_of_first();
+            if self.is_closed_by_rank() {
+                self.queue.clear();
+                return Written { bytes: read, then: WriterState::Refused };
+            }
+            if self.first == Some(read) {
+                (bytes, self.first) = (read, None);
+                // If the kernel refuses, the rank's input goes page by page.
+                let _ = rustix::pipe::fcntl_setpipe_size(&*self.pipe, CHUNK);
+            }
+        }
         while let Some(first) = self.queue.front() {
             match self.pipe.try_write(first.get(self.written..).unwrap_or_default()) {
                 Ok(count) => {
-                    bytes += count;
+                    match &mut self.first {
+                        Some(first) => *first += count,
+                        None => bytes += count,
+                    }
                     self.written += count;
                     if self.written >= first.len() {
                         self.queue.pop_front();
@@ -265,7 +311,7 @@ impl Writer {
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if self.enlarged.is_none() {
+                    if self.enlarged.is_none() && self.first.is_none() {
                         self.enlarged = self.pipes.enlarge(&*self.pipe);
                         if self.enlarged.is_some() {
                             continue;
@@ -279,19 +325,33 @@ impl Writer {
                 }
             }
         }
-        let then = if self.ending { WriterState::Ended } else { WriterState::Open };
-        Written { bytes, then }
+        if !self.ending {
+            return Written { bytes, then: WriterState::Open };
+        }
+        // With the end of its input, nobody can see any more what the rank reads.
+        bytes += self.first.take().unwrap_or_default();
+        Written { bytes, then: WriterState::Ended }
     }
 
-    /// What to wait for before the next [`Writer::flush`]; none if the queue is empty or a task waits already.
+    /// What to wait for before the next [`Writer::flush`]; none if that has nothing to do or a task waits already.
     pub(crate) fn wait(&mut self) -> Option<impl Future<Output = ()> + use<>> {
-        if self.queue.is_empty() || std::mem::replace(&mut self.waiting, true) {
+        let is_first = self.is_first_unread();
+        if (self.queue.is_empty() && !is_first) || std::mem::replace(&mut self.waiting, true) {
             return None;
         }
         let pipe = self.pipe.clone();
         Some(async move {
             // An error shows up again at the next write.
-            let _ = pipe.writable().await;
+            if !is_first {
+                let _ = pipe.writable().await;
+                return;
+            }
+            // The pipe's own registration still holds that there was room before the first write; a new one sees what is true now.
+            let copy = rustix::io::fcntl_dupfd_cloexec(&*pipe, 3).map_err(io::Error::from);
+            match copy.and_then(|copy| watched(copy, Interest::WRITABLE)) {
+                Ok(copy) => drop(copy.writable().await),
+                Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+            }
         })
     }
 
@@ -305,3 +365,5 @@ const CHUNK: usize = 64 << 10;
 /// The size of a pipe that carries much data, and how many of them there are at a time.
 pub(crate) const LARGE_PIPE: usize = 256 << 10;
 const MOST_ENLARGED: usize = 32;
+/// Without a descriptor to wait for the rank's first read.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);

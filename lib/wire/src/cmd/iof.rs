@@ -51,6 +51,10 @@ pub struct Output {
     pub data: Blob,
 }
 
+/// With a push (BOOL): it is answered when a target has read all of it, or, without bytes, when a target waits for input. When none reads any more, the
+/// status is `ERR_NOT_FOUND`, or, as a positive number, how many bytes one has read. Ours alone.
+pub const UNTIL_READ: &str = "phalanx.iof.until.read";
+
 /// With forwarded output: how many bytes of the stream were dropped right before it (UINT64). Ours alone: others ignore
 /// unknown keys.
 pub const DROPPED: &str = "phalanx.iof.dropped";

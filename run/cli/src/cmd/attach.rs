@@ -4,10 +4,9 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Write};
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, mpsc};
 
 use phalanx_dvm::Ranges;
-use phalanx_shell::stdin::Collection;
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::iof::DROPPED;
 use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Status, Tool, Value, Verdict, keys};
@@ -18,6 +17,7 @@ use crate::failure::{EXIT_SIGPIPE, Failure};
 use crate::render::hint;
 use crate::tool::{
     self,
+    input::Reading,
     job::{ask, check_ranks, procs, size, target},
 };
 
@@ -58,8 +58,12 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
         let _ = told.send(end);
     });
     pulled.map_err(|error| not_taken(&tool, &nspace, &error))?;
-    let _input = if args.stdin { Some(Input::begin(&tool, procs, args.json)?) } else { None };
-    wait(&ends, &wanted)
+    let input = if args.stdin { Some(read_input(&tool, procs, args.json)?) } else { None };
+    let ended = wait(&ends, &wanted)?;
+    if let Some(input) = input.filter(|_| ended == 0) {
+        input.finish();
+    }
+    Ok(ended)
 }
 
 /// A detached job: its launcher keeps the output in files.
@@ -75,7 +79,7 @@ fn show_kept(args: &AttachArgs, nspace: &Nspace, wanted: Option<Ranges>, kept: &
             Some(wanted) => procs(nspace, size(&tool, nspace)?, wanted)?,
             None => vec![ProcId::all(nspace)],
         };
-        input = Some((Input::begin(&tool, procs, args.json)?, tool));
+        input = Some((read_input(&tool, procs, args.json)?, tool));
     }
     let shown = kept.show(args.since_start, wanted.as_ref(), args.json);
     drop(input);
@@ -140,35 +144,14 @@ fn write(channel: IofChannel, data: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Sends our standard input to the ranks, each piece when they have taken the one before. Its end reaches them, too.
-struct Input(Arc<Collection>);
-
-impl Input {
-    /// Runs beside the output. It does not keep the tool alive: a push may wait for a rank that never reads.
-    fn begin(tool: &Arc<Tool>, procs: Vec<ProcId>, as_json: bool) -> Result<Input, Failure> {
-        let tool: Weak<Tool> = Arc::downgrade(tool);
-        let push = move |data: &[u8]| {
-            let Some(tool) = tool.upgrade() else { return Err(Status::ERR_NOT_FOUND) };
-            tool.iof_push(&procs, data, &[]).map_err(|error| {
-                // Ranks that read no more need nothing.
-                if !matches!(error.status(), Status::ERR_NOT_FOUND | Status::ERR_IOF_COMPLETE) {
-                    let failure = tool::failed("cannot send standard input to the job", &error);
-                    hint::say(&hint::failure(&failure, as_json));
-                }
-                error.status()
-            })
-        };
-        let cannot = |e: std::io::Error| Failure::new("cannot read standard input").because(e);
-        let collection = Arc::new(Collection::new().map_err(cannot)?);
-        collection.clone().spawn(push).map_err(cannot)?;
-        Ok(Input(collection))
-    }
-}
-
-impl Drop for Input {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
+/// Sends our standard input to the ranks beside the output. Its end reaches them, too.
+fn read_input(tool: &Arc<Tool>, procs: Vec<ProcId>, as_json: bool) -> Result<Reading, Failure> {
+    let failed = move |error: &pmix::Error| {
+        let failure = tool::failed("cannot send standard input to the job", error);
+        hint::say(&hint::failure(&failure, as_json));
+    };
+    Reading::begin(tool, procs, failed)
+        .map_err(|error| Failure::new("cannot read standard input").because(error))
 }
 
 /// Why no output is available.

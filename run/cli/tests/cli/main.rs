@@ -2,6 +2,7 @@
 
 mod command_line;
 mod control;
+mod input;
 mod nested;
 mod programs;
 mod run;

@@ -103,6 +103,27 @@ fn a_prompt_appears_and_is_answered() {
 }
 
 #[test]
+fn what_is_typed_ahead_stays_at_the_terminal() {
+    let place = place();
+    let dvm = px(place.path(), &["dvm", "start", "--daemonize", "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&dvm.stdout).expect("JSON");
+    let dvm = told["pid"].to_string();
+    for server in [String::new(), format!("--pid {dvm}")] {
+        let go = place.path().join("go");
+        let wait = "while ! [ -e go ]; do sleep 0.01; done";
+        let script = format!("read one; echo \"rank: $one\"; {wait}; rm go");
+        let run = format!("'{PX}' run -q {server} -n 1 sh -c '{script}'; read two; echo \"shell: $two\"");
+        let mut terminal = Terminal::new(place.path(), ["sh", "-c", &run]);
+        terminal.enter("first\nsecond\n");
+        terminal.see("rank: first");
+        fs::write(go, "").expect("a file");
+        terminal.see("shell: second");
+        assert!(terminal.end().success());
+    }
+    assert!(px(place.path(), &["dvm", "stop", "--pid", &dvm]).status.success());
+}
+
+#[test]
 fn a_status_line_says_what_is_waited_for_and_goes_away() {
     let place = place();
     let script =

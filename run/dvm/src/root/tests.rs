@@ -35,6 +35,7 @@ mod logged;
 mod nodes;
 mod restarts;
 mod slots;
+mod stdin;
 
 const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::spawn::KEPT])];
 

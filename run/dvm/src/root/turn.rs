@@ -28,6 +28,10 @@ pub(crate) enum FromRoot {
         nspace: Nspace,
         bytes: usize,
     },
+    StdinRead {
+        nspace: Nspace,
+        bytes: usize,
+    },
 }
 
 /// One turn: the current time and the outbox.

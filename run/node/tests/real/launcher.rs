@@ -120,6 +120,7 @@ impl Decide for Script {
                 effects.push_back(Effect::StdinEnd { proc: ProcId::new(&nspace, Rank(0)) });
             }
             Input::StdinTaken { proc, bytes } => {
+                effects.push_back(Effect::StdinRead { nspace: proc.nspace.clone(), bytes });
                 effects.push_back(Effect::StdinCredit { nspace: proc.nspace, bytes });
             }
             Input::Control { .. } if self.fails_at_control => panic!("as wanted"),

@@ -167,16 +167,12 @@ impl Far {
             }
             shared.accepted(&nspace, placed);
             rest::watch(tool.clone(), shared.clone(), nspace.clone(), limit);
-            if let Some(feed) = feed {
-                let (tool, nspace) = (tool.clone(), nspace.clone());
-                // It may wait for the terminal for ever, and ends with the process.
-                thread::spawn(move || {
-                    if let Err(error) = feed.run(&tool, &nspace) {
-                        tracing::warn!(%error, "standard input does not reach the job");
-                    }
-                });
+            let reading = feed.and_then(|feed| feed.start(&tool, &nspace));
+            let told = shared.wait_for_end(&nspace);
+            if let Some(reading) = reading {
+                reading.finish();
             }
-            if let Some(told) = shared.wait_for_end(&nspace) {
+            if let Some(told) = told {
                 // Read here and not while holding the lock: the library's thread needs the lock, too.
                 let asked_to_end = shared.asked_to_end();
                 let limit = limit.map(|limit| (limit, over_at.is_some_and(|at| Instant::now() >= at)));

@@ -16,6 +16,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a_descendant_with_the_pipe_delays_nobody", a_descendant_with_the_pipe_delays_nobody),
     ("input_arrives_whole", input_arrives_whole),
     ("input_from_our_own_stdin", input_from_our_own_stdin),
+    ("input_of_ours_is_taken_as_far_as_it_is_read", input_of_ours_is_taken_as_far_as_it_is_read),
     ("unread_input_harms_nobody", unread_input_harms_nobody),
 ];
 
@@ -142,6 +143,34 @@ fn input_from_our_own_stdin() {
     // The flags of a descriptor that others share must stay unchanged.
     let flags = rustix::fs::fcntl_getfl(std::io::stdin()).unwrap();
     assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK), "descriptor {}", std::io::stdin().as_raw_fd());
+}
+
+fn input_of_ours_is_taken_as_far_as_it_is_read() {
+    let (read, write) = rustix::pipe::pipe().unwrap();
+    for end in [&read, &write] {
+        rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).unwrap();
+    }
+    crate::launcher::put_on_stdin(&read);
+    with_node(Script::default(), async |node, _| {
+        for (script, rest) in [
+            ("exit 3", "one\ntwo\n"),
+            ("read line; exit 3", "two\n"),
+            ("(read line); exit 3", "two\n"),
+            ("exec <&-; exec 0</dev/null; cat; exit 3", "one\ntwo\n"),
+            ("read line; exec <&-; exec 0</dev/null; sleep 0.1; exit 3", "two\n"),
+            ("read line; read line; exit 3", ""),
+        ] {
+            rustix::io::write(&write, b"one\ntwo\n").unwrap();
+            let mut wanted = shell(1, script);
+            wanted.stdin = StdinTarget::default();
+            assert_eq!(run(node, wanted, StdinSource::Inherited).await[0].code(), 3, "{script}");
+            // The mark makes that there is something to read.
+            rustix::io::write(&write, b"|").unwrap();
+            let mut seen = [0; 64];
+            let count = rustix::io::read(&read, &mut seen).unwrap();
+            assert_eq!(String::from_utf8_lossy(&seen[..count]), format!("{rest}|"), "{script}");
+        }
+    });
 }
 
 fn unread_input_harms_nobody() {
