@@ -114,7 +114,7 @@ impl Agents {
             ..Fleet::default()
         };
         let nspace = Nspace::new("world-agents").unwrap_or(Nspace::none());
-        StartPlan { fleet, nspace, secret: "secret\n".into(), networks: Vec::new() }
+        StartPlan { fleet, nspace, secret: "secret\n".into(), networks: Vec::new(), is_system: false }
     }
 }
 

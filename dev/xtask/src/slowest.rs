@@ -1,7 +1,7 @@
 //! The slowest tests, from the output of the tests: the stable harness does not measure them.
 //!
 //! A line is printed when a test ends. Its start follows from the harness's order: by name, as many
-//! at once as there are processors, the next whenever one has ended. Tests marked `[in turn]` run one at a time.
+//! at once as it was asked to, the next whenever one has ended. Tests marked `[in turn]` run one at a time.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ struct End {
 
 impl Slowest {
     /// Takes the output of a test binary, line by line.
-    pub(crate) fn take(&mut self, line: &str, now: Duration, threads: usize) {
+    pub(crate) fn take(&mut self, line: &str, now: Duration, at_once: usize) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["running", _, "test" | "tests"] => {
-                self.close(threads);
+                self.close(at_once);
                 self.began = now;
             }
             ["test", "[in", "turn]", name, ..] => {
@@ -52,11 +52,11 @@ impl Slowest {
     }
 
     /// A binary has completed all its tests.
-    pub(crate) fn close(&mut self, threads: usize) {
+    pub(crate) fn close(&mut self, at_once: usize) {
         let mut begins: Vec<&End> = self.ends.iter().collect();
         begins.sort_by(|a, b| a.name.cmp(&b.name));
         let took = begins.into_iter().enumerate().map(|(turn, end)| {
-            let began = turn.checked_sub(threads).map_or(self.began, |before| self.ends[before].at);
+            let began = turn.checked_sub(at_once).map_or(self.began, |before| self.ends[before].at);
             (end.at.saturating_sub(began), end.name.clone())
         });
         self.took.extend(took.collect::<Vec<_>>());

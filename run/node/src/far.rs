@@ -5,6 +5,7 @@
 //! its standard input for as long as the daemon may live.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -31,6 +32,8 @@ pub struct FarOptions {
     pub inherited: Inherited,
     pub session: Session,
     pub machine: Machine,
+    /// Where it registers if it is to be the system server of this host.
+    pub system_dir: PathBuf,
     /// Which of the daemons started by the same command this is, if the command has set it.
     pub place: Option<usize>,
 }
@@ -62,7 +65,7 @@ enum Heard {
 impl Far {
     /// From the greeting to the call to the parent daemon. Must be called within [`crate::block_on`].
     pub async fn begin(options: FarOptions) -> Result<Far> {
-        let FarOptions { inherited, session, machine, place } = options;
+        let FarOptions { inherited, session, machine, system_dir, place } = options;
         say(&start::greeting())?;
         let mut heard = listen().context("cannot read standard input")?;
         let (secret, birth) = match hear(&mut heard, "who it is to be").await? {
@@ -107,7 +110,7 @@ impl Far {
             reach: Reach::Node,
             is_found,
             rendezvous_files: Vec::new(),
-            system_dir: None,
+            system_dir: birth.is_system.then_some(system_dir),
         })?;
         Ok(Far { running, lifeline: Lifeline(heard) })
     }

@@ -38,7 +38,7 @@ pub struct RootOptions {
     pub reach: Reach,
     /// Files for this server's address, beside the places that tools search.
     pub rendezvous_files: Vec<PathBuf>,
-    /// Where to register as the machine's one system server; none: it is not.
+    /// Where to register as the machine's one system server, as the other daemons of the DVM do on theirs; none: it is not.
     pub system_dir: Option<PathBuf>,
     /// Extra environment of the processes that tools start.
     pub env: Vec<Text>,
@@ -67,7 +67,13 @@ impl Running {
             let nspace = format!("{dvm}-agents");
             let nspace = Nspace::new(&nspace).map_err(|e| anyhow!("cannot name agents {nspace}: {e}"))?;
             let networks = networks.iter().map(|network| Text::from(network.to_string())).collect();
-            plan = Some(StartPlan { fleet, nspace, secret: line, networks });
+            plan = Some(StartPlan {
+                fleet,
+                nspace,
+                secret: line,
+                networks,
+                is_system: options.system_dir.is_some(),
+            });
         }
         Running::member(Member {
             inherited,

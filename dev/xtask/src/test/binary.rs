@@ -31,6 +31,16 @@ impl Stage {
         }
     }
 
+    /// How many tests run at the same time. With hosts and peers they wait for most of their time: on two processors, run in
+    /// pairs, they kept these busy for a third of it.
+    fn at_once(self) -> usize {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        match self {
+            Stage::Own => processors,
+            Stage::InterfaceOfC | Stage::Hosts | Stage::Peers => 2 * processors,
+        }
+    }
+
     pub(crate) fn needs_peers(self) -> bool {
         self >= Stage::Hosts
     }
@@ -112,8 +122,13 @@ impl Binary {
                 command
             }
         };
-        command.args(words).env("CARGO", cargo).stdin(Stdio::null());
+        command.args(words).arg(format!("--test-threads={}", self.at_once()));
+        command.env("CARGO", cargo).stdin(Stdio::null());
         Ok(command)
+    }
+
+    pub(crate) fn at_once(&self) -> usize {
+        self.stage.at_once()
     }
 
     /// The command that runs only this binary.

@@ -41,9 +41,8 @@ pub(crate) fn run(binary: &Binary, words: &[&str], slowest: &mut Slowest) -> Res
     left.retain(|test| !first.ended.contains(test));
     let cut_short =
         |test, why: &str| Failed { test, said: format!("it was running when {} {why}", binary.name) };
-    // The harness starts tests by name, as many at once as there are processors.
-    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-    for test in left.drain(..at_once.min(left.len())) {
+    // The harness starts tests by name.
+    for test in left.drain(..binary.at_once().min(left.len())) {
         ran.failed.push(cut_short(test, &why));
     }
     // One by one: not every harness takes several names.
@@ -78,13 +77,13 @@ fn once(binary: &Binary, words: &[&str], slowest: &mut Slowest, ran: &mut Ran) -
             line.clear();
         }
     });
-    let (start, threads) = (Instant::now(), std::thread::available_parallelism().map_or(1, usize::from));
+    let (start, at_once) = (Instant::now(), binary.at_once());
     let (mut text, mut silent) = (Reading::default(), false);
     loop {
         match coming.recv_timeout(SILENCE) {
             Ok(line) => {
                 print!("{line}");
-                slowest.take(&line, start.elapsed(), threads);
+                slowest.take(&line, start.elapsed(), at_once);
                 text.take(line.trim_end());
             }
             Err(RecvTimeoutError::Disconnected) => break,
@@ -101,7 +100,7 @@ fn once(binary: &Binary, words: &[&str], slowest: &mut Slowest, ran: &mut Ran) -
     if !silent {
         let _ = reader.join();
     }
-    slowest.close(threads);
+    slowest.close(at_once);
     ran.passed += text.passed;
     ran.ignored += text.ignored;
     ran.failed.append(&mut text.failures());

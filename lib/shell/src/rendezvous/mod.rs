@@ -13,7 +13,7 @@ mod spot;
 mod stale;
 
 pub use announce::{AnnounceError, Announcement, Mode, Notice};
-pub use place::{nameless_directories, server_directories, system_directories};
+pub use place::{nameless_directories, server_directories, system_directories, system_directory};
 pub use search::{Found, Passed, Search, Wanted};
 
 use std::fs::File;

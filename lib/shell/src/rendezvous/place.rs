@@ -36,6 +36,12 @@ pub fn system_directories(given: Option<PathBuf>, variable: impl Fn(&str) -> Opt
     directories(given.or(alone), "PMIX_SYSTEM_TMPDIR", variable)
 }
 
+/// Where a system server of ours registers.
+pub fn system_directory() -> PathBuf {
+    let variable = |name: &str| std::env::var(name).ok();
+    system_directories(None, variable).into_iter().next().unwrap_or_else(|| "/tmp".into())
+}
+
 fn directories(given: Option<PathBuf>, own: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     if let Some(given) = given {
         return vec![given];

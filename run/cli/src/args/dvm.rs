@@ -27,7 +27,7 @@ pub(crate) enum DvmCommand {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DvmStartArgs {
-    /// Be the system server of this machine, which other commands find with '--system'
+    /// Be the system server of this machine, which other commands find with '--system', and of the DVM's other hosts
     #[arg(long)]
     pub(crate) system_server: bool,
 

@@ -6,6 +6,8 @@ use phalanx_node::{
     Far, FarOptions, Inherited, Machine, Session, SessionOptions, SignalEvent, Signals, block_on, say_failed,
 };
 
+use phalanx_shell::rendezvous::system_directory;
+
 use crate::failure::{EXIT_FAILURE, Failure};
 
 /// Runs until the DVM ends, or the process that started it is gone.
@@ -20,7 +22,7 @@ fn begin() -> anyhow::Result<u8> {
     let machine = Machine::read()?;
     // The number that `srun` gives to each daemon.
     let place = std::env::var("SLURM_PROCID").ok().and_then(|place| place.parse().ok());
-    block_on(serve(FarOptions { inherited, session, machine, place }))?
+    block_on(serve(FarOptions { inherited, session, machine, system_dir: system_directory(), place }))?
 }
 
 async fn serve(options: FarOptions) -> anyhow::Result<u8> {

@@ -2,7 +2,6 @@
 //!
 //! A DVM has no terminal: output without a reader, because the tool that wanted it has left, is dropped here, unless the spawn wants it in files.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use phalanx_core::output::{Channel, Stream, Style};
@@ -10,7 +9,7 @@ use phalanx_dvm::{Limits, Report, Rules};
 use phalanx_node::{
     Inherited, Machine, RootOptions, Running, Session, SessionOptions, SignalEvent, Signals, block_on,
 };
-use phalanx_shell::rendezvous::system_directories;
+use phalanx_shell::rendezvous::system_directory;
 use pmix::{Info, ProcId, keys};
 use serde_json::json;
 
@@ -245,11 +244,6 @@ fn say(output: &mut Output, text: &str) {
     if !output.is_full() {
         output.say(text);
     }
-}
-
-fn system_directory() -> PathBuf {
-    let variable = |name: &str| std::env::var(name).ok();
-    system_directories(None, variable).into_iter().next().unwrap_or_else(|| "/tmp".into())
 }
 
 /// Asks a server to end; servers of others as OpenPMIx's tools do, without a target. Without a server named, only a DVM is ended.

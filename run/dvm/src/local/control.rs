@@ -21,8 +21,8 @@ use crate::local::restart;
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{
-    Control, ControlCall, ControlRequest, ExitStatus, Members, OpId, Part, Pauser, Results, SpawnFailure,
-    TaskId, Up, Wanted,
+    Control, ControlCall, ControlRequest, ExitStatus, Members, OpId, Part, Pauser, Purpose, Results,
+    SpawnFailure, TaskId, Up,
 };
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
@@ -110,7 +110,7 @@ pub(super) fn on_request(
         Ok(ControlCall {
             cancel: None,
             registration: None,
-            wanted: Some(Wanted::Act(ControlRequest { actions, cleanup: Some(cleanup), .. })),
+            purpose: Some(Purpose::Act(ControlRequest { actions, cleanup: Some(cleanup), .. })),
             ..
         }) if actions.is_empty()
             && let Ok(members) =

@@ -24,13 +24,13 @@ use crate::ranges::Ranges;
 pub(super) struct Modexes {
     last: u64,
     /// Our requests to others.
-    asked: BTreeMap<u64, Asked>,
+    fetches: BTreeMap<u64, Fetch>,
     /// Others' requests that our server has not answered.
     answering: BTreeMap<(NodeId, u64), ProcId>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Fetch {
     call: HostCall,
     proc: ProcId,
     key: Option<Key>,
@@ -90,7 +90,7 @@ impl Modexes {
         self.last += 1;
         let id = self.last;
         let (asked_for, since) = (key.clone(), cx.now);
-        self.asked.insert(id, Asked { call, proc: proc.clone(), key: asked_for, to, since, until });
+        self.fetches.insert(id, Fetch { call, proc: proc.clone(), key: asked_for, to, since, until });
         cx.timers.set_once(cx.now.after(cx.config.limits.retry), Timer::Retry);
         if let Some(until) = until {
             cx.timers.set(until, Timer::Retry);
@@ -101,28 +101,28 @@ impl Modexes {
     /// Repeats unanswered requests, and gives up those with a time limit that has passed.
     pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now;
-        let is_over = |_: &u64, asked: &mut Asked| asked.until.is_some_and(|until| until <= now);
-        for (_, asked) in self.asked.extract_if(.., is_over) {
-            cx.reply(asked.call, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
+        let is_over = |_: &u64, fetch: &mut Fetch| fetch.until.is_some_and(|until| until <= now);
+        for (_, fetch) in self.fetches.extract_if(.., is_over) {
+            cx.reply(fetch.call, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
         }
-        if !self.asked.is_empty() {
+        if !self.fetches.is_empty() {
             cx.timers.set_once(cx.now.after(cx.config.limits.retry), Timer::Retry);
         }
-        for (id, Asked { to, proc, key, .. }) in &self.asked {
+        for (id, Fetch { to, proc, key, .. }) in &self.fetches {
             cx.send(*to, Side::Modex { id: *id, proc: proc.clone(), key: key.clone() });
         }
     }
 
     /// These ranks are started again: answers under way are from the old processes.
     pub(super) fn ask_anew(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        let is_of = |asked: &Asked| asked.proc.nspace == *nspace && ranks.contains(asked.proc.rank.0);
-        let again: Vec<Asked> =
-            self.asked.extract_if(.., |_, asked| is_of(asked)).map(|(_, asked)| asked).collect();
-        for asked in again {
+        let is_of = |fetch: &Fetch| fetch.proc.nspace == *nspace && ranks.contains(fetch.proc.rank.0);
+        let again: Vec<Fetch> =
+            self.fetches.extract_if(.., |_, fetch| is_of(fetch)).map(|(_, fetch)| fetch).collect();
+        for fetch in again {
             self.last += 1;
-            let (id, proc, key) = (self.last, asked.proc.clone(), asked.key.clone());
-            cx.send(asked.to, Side::Modex { id, proc, key });
-            self.asked.insert(id, asked);
+            let (id, proc, key) = (self.last, fetch.proc.clone(), fetch.key.clone());
+            cx.send(fetch.to, Side::Modex { id, proc, key });
+            self.fetches.insert(id, fetch);
         }
     }
 
@@ -140,15 +140,15 @@ impl Modexes {
     }
 
     fn answered(&mut self, cx: &mut Cx<'_>, id: u64, result: Result<Blob, Status>) {
-        if let Some(asked) = self.asked.remove(&id) {
-            cx.reply(asked.call, HostReply::Modex(result));
+        if let Some(fetch) = self.fetches.remove(&id) {
+            cx.reply(fetch.call, HostReply::Modex(result));
         }
     }
 
     /// A daemon is lost.
     pub(super) fn without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
-        self.give_up(cx, |asked| asked.to == lost);
-        if !self.asked.is_empty() {
+        self.give_up(cx, |fetch| fetch.to == lost);
+        if !self.fetches.is_empty() {
             self.ask_again(cx);
         }
     }
@@ -156,30 +156,30 @@ impl Modexes {
     /// The job is over.
     pub(super) fn forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         self.answering.retain(|_, proc| proc.nspace != *nspace);
-        self.give_up(cx, |asked| asked.proc.nspace == *nspace);
+        self.give_up(cx, |fetch| fetch.proc.nspace == *nspace);
     }
 
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        let mut procs = self.asked.values().map(|asked| &asked.proc).chain(self.answering.values());
+        let mut procs = self.fetches.values().map(|fetch| &fetch.proc).chain(self.answering.values());
         procs.any(|proc| proc.nspace == *nspace)
     }
 
-    fn give_up(&mut self, cx: &mut Cx<'_>, is_in_vain: impl Fn(&Asked) -> bool) {
-        for (_, asked) in self.asked.extract_if(.., |_, asked| is_in_vain(asked)) {
-            cx.reply(asked.call, HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC)));
+    fn give_up(&mut self, cx: &mut Cx<'_>, is_in_vain: impl Fn(&Fetch) -> bool) {
+        for (_, fetch) in self.fetches.extract_if(.., |_, fetch| is_in_vain(fetch)) {
+            cx.reply(fetch.call, HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC)));
         }
     }
 
     pub(super) fn explain(&self, table: &Arc<NodeTable>) -> Vec<Waiting> {
-        let waiting = |asked: &Asked| Waiting {
+        let waiting = |fetch: &Fetch| Waiting {
             operation: "get".into(),
-            subject: format!("data of {} from {}", asked.proc, table.name(asked.to)),
+            subject: format!("data of {} from {}", fetch.proc, table.name(fetch.to)),
             asked_by: Vec::new(),
-            missing: vec![asked.proc.clone()],
-            since: asked.since,
-            deadline: asked.until,
+            missing: vec![fetch.proc.clone()],
+            since: fetch.since,
+            deadline: fetch.until,
             unblocked_by: "the named process committing its data".into(),
         };
-        self.asked.values().map(waiting).collect()
+        self.fetches.values().map(waiting).collect()
     }
 }

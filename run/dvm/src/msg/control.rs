@@ -93,12 +93,12 @@ pub(crate) struct ControlCall {
     /// What the caller registers about itself.
     pub(crate) registration: Option<Registration>,
     /// `None`: nothing else.
-    pub(crate) wanted: Option<Wanted>,
+    pub(crate) purpose: Option<Purpose>,
 }
 
 /// What is to be done with the targets.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Purpose {
     Act(ControlRequest),
     Checkpoint(CheckpointCall),
     /// Restart from this checkpoint.
@@ -160,21 +160,21 @@ impl ControlCall {
             Some(_) => None,
             None => Registration::read(directives)?,
         };
-        let wanted = match (checkpoint, checkpoint::restart(directives)?, act) {
-            (Some(checkpoint), None, _) => Some(Wanted::Checkpoint(checkpoint)),
-            (None, Some(from), None) => Some(Wanted::Restart(from)),
-            (None, None, act) => act.map(Wanted::Act),
+        let purpose = match (checkpoint, checkpoint::restart(directives)?, act) {
+            (Some(checkpoint), None, _) => Some(Purpose::Checkpoint(checkpoint)),
+            (None, Some(from), None) => Some(Purpose::Restart(from)),
+            (None, None, act) => act.map(Purpose::Act),
             (_, Some(_), _) => return Err(Status::ERR_BAD_PARAM),
         };
-        let wanted = match (wanted, Provision::read(directives)?) {
-            (wanted, None) => wanted,
-            (None, Some(provision)) => Some(Wanted::Provision(provision)),
+        let purpose = match (purpose, Provision::read(directives)?) {
+            (purpose, None) => purpose,
+            (None, Some(provision)) => Some(Purpose::Provision(provision)),
             (Some(_), Some(_)) => return Err(Status::ERR_BAD_PARAM),
         };
-        if cancel.is_none() && registration.is_none() && wanted.is_none() {
+        if cancel.is_none() && registration.is_none() && purpose.is_none() {
             return Err(Status::ERR_NOT_SUPPORTED);
         }
-        Ok(ControlCall { id, cancel, registration, wanted })
+        Ok(ControlCall { id, cancel, registration, purpose })
     }
 }
 

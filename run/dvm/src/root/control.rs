@@ -14,7 +14,7 @@ use phalanx_spec::Status;
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::msg::{self, Cancel, Control, ControlCall, ControlRequest, Members, Part, Pauser, Task, Wanted};
+use crate::msg::{self, Cancel, Control, ControlCall, ControlRequest, Members, Part, Pauser, Purpose, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::{Answer, Asker, id_of};
 use crate::root::checkpoint;
@@ -172,7 +172,7 @@ pub(super) fn job_control(
     from: &ProcId,
     JobControl { targets, directives }: &JobControl,
 ) -> Vec<Consequence> {
-    let ControlCall { id, cancel, registration, wanted } = match ControlCall::read(from, directives) {
+    let ControlCall { id, cancel, registration, purpose } = match ControlCall::read(from, directives) {
         Ok(call) => call,
         Err(status) => {
             answer.done(cx, status);
@@ -186,7 +186,7 @@ pub(super) fn job_control(
         status
     });
     let registered = registration.map(|registration| checkpoint::register_ability(dvm, from, &registration));
-    let Some(wanted) = wanted else {
+    let Some(purpose) = purpose else {
         let status = cancelled.or(registered).unwrap_or(Status::SUCCESS);
         answer.give(cx, HostReply::Infos(status, Vec::new()));
         return then;
@@ -198,7 +198,7 @@ pub(super) fn job_control(
         named => named.iter().all(|proc| *proc.nspace.as_str() == *dvm.config.dvm),
     };
     let ends = |action: &msg::Control| matches!(action, msg::Control::Terminate { .. });
-    if is_dvm && matches!(&wanted, Wanted::Act(request) if request.actions.iter().any(ends)) {
+    if is_dvm && matches!(&purpose, Purpose::Act(request) if request.actions.iter().any(ends)) {
         if !permission::may_steer_all(dvm, from) {
             answer.done(cx, Status::ERR_NO_PERMISSIONS);
             return then;
@@ -209,22 +209,22 @@ pub(super) fn job_control(
     }
     let asker = Asker { by: from.clone(), id, answer };
     // Provisioning targets nodes, not processes.
-    let members = match &wanted {
-        Wanted::Provision(_) => Ok(Vec::new()),
+    let members = match &purpose {
+        Purpose::Provision(_) => Ok(Vec::new()),
         _ => permission::targets_of(dvm, from, targets),
     };
     match members {
-        Ok(members) => match wanted {
-            Wanted::Act(request) => {
+        Ok(members) => match purpose {
+            Purpose::Act(request) => {
                 then.extend(control(cx, dvm, operations, cleanups, asker, &members, request))
             }
-            Wanted::Checkpoint(call) => {
+            Purpose::Checkpoint(call) => {
                 then.extend(checkpoint::checkpoint(cx, dvm, operations, asker, &members, call));
             }
-            Wanted::Restart(from) => {
+            Purpose::Restart(from) => {
                 then.extend(restart::restart(cx, dvm, operations, Some(asker), &members, from));
             }
-            Wanted::Provision(nodes) => provision::provision(cx, dvm, operations, asker, nodes),
+            Purpose::Provision(nodes) => provision::provision(cx, dvm, operations, asker, nodes),
         },
         Err(refused) => {
             let status = refused.results().next().unwrap_or(Status::ERR_NOT_FOUND);

@@ -27,6 +27,8 @@ pub struct Birth {
     /// The networks by which it is to be reached, in the syntax of `--network`.
     pub networks: Vec<Text>,
     pub lasts: bool,
+    /// Each daemon is the system server of its host.
+    pub is_system: bool,
     pub limits: Limits,
     /// For each daemon that reads this, in the order of its agent's hosts.
     pub cradles: Vec<Cradle>,
@@ -135,10 +137,10 @@ const GREETING: &str = "px-daemon ";
 const REACHED: &str = "px-daemon-at ";
 const FAILED: &str = "px-daemon-failed ";
 /// Incremented whenever this protocol changes.
-const PROTOCOL: &str = "4";
+const PROTOCOL: &str = "5";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-encoded!(struct Birth { dvm, root, size, radix, networks, lasts, limits, cradles });
+encoded!(struct Birth { dvm, root, size, radix, networks, lasts, is_system, limits, cradles });
 encoded!(struct Cradle { node, slots, max_slots });
 encoded!(struct Meeting { addresses });
 encoded!(struct Limits {
@@ -159,6 +161,7 @@ mod tests {
             radix: 32,
             networks: vec!["eth0".into()],
             lasts: true,
+            is_system: true,
             limits: Limits::default(),
             cradles: vec![Cradle { node: NodeId(3), slots: Slots::Stated(4), max_slots: Some(8) }],
         };

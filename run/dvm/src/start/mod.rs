@@ -56,6 +56,8 @@ pub struct StartPlan {
     pub secret: Arc<str>,
     /// In the syntax of `--network`.
     pub networks: Vec<Text>,
+    /// Each daemon is the system server of its host.
+    pub is_system: bool,
 }
 
 #[derive(Debug)]
@@ -541,6 +543,7 @@ impl Starter {
             radix: self.radix,
             networks: self.plan.networks.clone(),
             lasts: self.lasts,
+            is_system: self.plan.is_system,
             limits: self.limits.clone(),
             cradles: hosts.iter().map(cradle).collect(),
         };

@@ -39,6 +39,7 @@ impl Told {
             nspace: Nspace::new("agents").unwrap(),
             secret: "secret\n".into(),
             networks: Vec::new(),
+            is_system: false,
         };
         let inner = config.size.saturating_sub(2) / config.radix + 1;
         let mut told =

@@ -9,3 +9,4 @@ mod lost;
 mod outcomes;
 mod shared_ssh;
 mod starts;
+mod system;
