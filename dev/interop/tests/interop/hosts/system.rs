@@ -38,7 +38,7 @@ fn the_host_of_another_system_server_is_named() {
     let refused = site.px(1, "dvm start --system-server --host n1,n2,n3").run().expect_code(1);
     refused.expect_stderr(&["n2: ", "pmix.sys.n2"]);
     eventually("only the other one is registered", || registered(&site) == [false, true, false]);
-    site.px(2, "run -q --system hostname").run().expect_code(0).expect_lines(["n2".to_owned()]);
+    site.px(2, "run -q --system -n 1 hostname").run().expect_code(0).expect_lines(["n2".to_owned()]);
     site.px(2, "dvm stop --system").run().expect_code(0);
     other.wait().expect_code(0);
     site.expect_nothing_left();
