@@ -80,6 +80,7 @@ pub(crate) enum Event {
     Wake(ProcId),
     /// For the process that had this pid; another may have replaced it.
     Signal(ProcId, u32, i32),
+    TreeStopped(NodeId, ProcId),
     Reaped(ProcId, u32, ExitStatus),
     StreamsClosed(ProcId),
     Taken(usize),
@@ -350,6 +351,7 @@ impl<S: RankServer> World<S> {
             Event::Signal(proc, pid, signal) if self.is_running(&proc, pid) => self.on_signal(&proc, signal),
             Event::Reaped(proc, pid, status) if self.is_running(&proc, pid) => self.reap(&proc, status),
             Event::Signal(..) | Event::Reaped(..) => {}
+            Event::TreeStopped(node, proc) => self.input(node, Input::TreeStopped { proc, escaped: false }),
             Event::StreamsClosed(proc) => {
                 let Some(node) = self.procs.get(&proc).map(|fate| fate.node) else { return };
                 for channel in [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::STDDIAG] {
@@ -447,11 +449,11 @@ impl<S: RankServer> World<S> {
                 self.at(at, Event::Start(id, start));
             }
             Effect::MakeScratch { path } => self.made.push(path),
-            Effect::Signal { proc, signal } | Effect::SignalTree { proc, signal } => {
-                // Signals arrive in the order in which they were sent.
-                let at = self.now.after(Duration::from_micros(20));
-                if let Some(pid) = self.procs.get(&proc).map(|fate| fate.pid) {
-                    self.at(at, Event::Signal(proc, pid, signal));
+            Effect::Signal { proc, signal } => self.send_signal(&proc, signal),
+            Effect::SignalTree { proc, signal } => {
+                self.send_signal(&proc, signal);
+                if signal == STOP {
+                    self.at(self.now, Event::TreeStopped(id, proc));
                 }
             }
             Effect::Credit { proc, channel, bytes } => {
@@ -622,6 +624,14 @@ impl<S: RankServer> World<S> {
         self.procs.get(proc).is_some_and(|fate| fate.pid == pid && fate.ended.is_none())
     }
 
+    fn send_signal(&mut self, proc: &ProcId, signal: i32) {
+        // Signals arrive in the order in which they were sent.
+        let at = self.now.after(Duration::from_micros(20));
+        if let Some(pid) = self.procs.get(proc).map(|fate| fate.pid) {
+            self.at(at, Event::Signal(proc.clone(), pid, signal));
+        }
+    }
+
     fn on_signal(&mut self, proc: &ProcId, signal: i32) {
         let Some(fate) = self.procs.get_mut(proc) else { return };
         let (pid, status) = (fate.pid, ExitStatus::Signal { number: signal, core_dumped: false });
@@ -636,7 +646,7 @@ impl<S: RankServer> World<S> {
                 fate.stopped = false;
                 self.advance(proc);
             }
-            19 => fate.stopped = true,
+            STOP => fate.stopped = true,
             9 | 15 => {
                 let at = self.soon(300_000);
                 self.at(at, Event::Reaped(proc.clone(), pid, status));
@@ -692,3 +702,6 @@ impl<S: RankServer> World<S> {
         self.events.insert((at, self.numbered), event);
     }
 }
+
+/// The number of SIGSTOP.
+const STOP: i32 = 19;

@@ -231,6 +231,9 @@ impl Daemon {
             }
             Input::StdinTaken { proc, bytes } => self.tell_local(now, ToLocal::StdinTaken { proc, bytes }),
             Input::StdinRefused { proc } => self.tell_local(now, ToLocal::StdinRefused { proc }),
+            Input::TreeStopped { proc, escaped } => {
+                self.tell_local(now, ToLocal::TreeStopped { proc, escaped });
+            }
             Input::Inspected { proc, library } => self.tell_local(now, ToLocal::Inspected { proc, library }),
             Input::Measured { survey, measured } => {
                 self.tell_local(now, ToLocal::Measured { survey, measured });

@@ -122,6 +122,13 @@ pub enum Input<'a> {
         proc: ProcId,
     },
 
+    /// The SIGSTOP of [`Effect::SignalTree`] has taken effect, or a later signal has replaced it. `escaped`: new descendants
+    /// appear faster than they can be stopped.
+    TreeStopped {
+        proc: ProcId,
+        escaped: bool,
+    },
+
     /// A process has loaded this MPI library, found by [`Effect::Inspect`].
     Inspected {
         proc: ProcId,
@@ -187,7 +194,8 @@ pub enum Effect {
         proc: ProcId,
         signal: i32,
     },
-    /// Send to the process, and to all its descendants in any group or session; also after it has ended itself.
+    /// Send to the process, and to all its descendants in any group or session; also after it has ended itself. SIGSTOP is
+    /// answered with [`Input::TreeStopped`].
     SignalTree {
         proc: ProcId,
         signal: i32,

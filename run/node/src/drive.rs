@@ -74,6 +74,8 @@ enum Event {
     Time,
     /// Tools may be looking for our address.
     Announce,
+    /// Processes are being stopped: the next step.
+    Stop,
     Conn(ConnEvent),
     Stream(StreamEvent),
     Stdin(StdinEvent),
@@ -91,6 +93,8 @@ pub(crate) struct Owner<D> {
     stopping: bool,
     /// Notified when this process may be stopped.
     standing: Option<oneshot::Sender<()>>,
+    /// It may, once all processes stand that are being stopped.
+    may_stand: bool,
 
     session: Session,
     announcer: Announcer,
@@ -146,6 +150,7 @@ impl<D: Decide> Owner<D> {
             news: Happenings::default(),
             stopping: false,
             standing: None,
+            may_stand: false,
             procs: Procs::new(spawner, streams_in, wakes.0.clone()),
             session,
             announcer,
@@ -189,6 +194,7 @@ impl<D: Decide> Owner<D> {
                 Event::Taken(bytes) => self.input(Input::OutputTaken { bytes }),
                 Event::Time => self.input(Input::Tick),
                 Event::Announce => drop(self.announce()),
+                Event::Stop => self.procs.stop_more(&mut self.news),
                 Event::Conn(event) => self.conn_event(event),
                 Event::Stream(event) => self.procs.stream_event(event, &mut self.news),
                 Event::Stdin(event) => self.stdin_event(event),
@@ -211,6 +217,7 @@ impl<D: Decide> Owner<D> {
             timer.as_mut().reset(deadline);
         }
         let announce = self.announcer.deadline();
+        let stop = self.procs.stops_at().map(Into::into);
         tokio::select! {
             Some(request) = self.channels.requests.recv() => Event::Request(request),
             Some(()) = self.children.recv() => Event::Children,
@@ -218,6 +225,7 @@ impl<D: Decide> Owner<D> {
             bytes = self.channels.taken.wait() => Event::Taken(bytes),
             () = timer, if deadline.is_some() => Event::Time,
             () = sleep_until(announce) => Event::Announce,
+            () = sleep_until(stop) => Event::Stop,
             permit = self.channels.reports.reserve(), if !self.backlog.is_empty() => {
                 match (permit, self.backlog.pop()) {
                     (Ok(permit), Some(report)) => permit.send(report),
@@ -245,15 +253,24 @@ impl<D: Decide> Owner<D> {
                     Happening::Input(input) => self.input(input),
                     Happening::Stream(event) => self.told_by_stream(event),
                 }
-            } else if self.procs.signal_trees() {
+            } else if self.procs.signal_trees(&mut self.news) {
                 // Signals for trees are collected and sent together.
             } else if let Some(conn) = self.written.pop_first() {
                 if let Some(queued) = self.conns.get(&conn).map(Conn::queued) {
                     self.input(Input::Writable { conn, queued });
                 }
             } else {
+                self.try_stand();
                 return self.read_again();
             }
+        }
+    }
+
+    /// Once this process stands, it stops no others.
+    fn try_stand(&mut self) {
+        if self.may_stand && self.procs.stops_at().is_none() {
+            self.may_stand = false;
+            self.standing.take().into_iter().for_each(|reply| self.neighbours.tell_when_said(reply));
         }
     }
 
@@ -334,11 +351,7 @@ impl<D: Decide> Owner<D> {
                 }
                 self.news.push(Input::Measured { survey, measured });
             }
-            Effect::MayBeStopped => {
-                if let Some(reply) = self.standing.take() {
-                    self.neighbours.tell_when_said(reply);
-                }
-            }
+            Effect::MayBeStopped => self.may_stand = true,
             Effect::Stop => self.stopping = true,
             effect @ (Effect::Connect { .. } | Effect::Link { .. } | Effect::Unlink { .. }) => {
                 self.neighbours.carry_out(effect, &mut self.news);
@@ -355,7 +368,7 @@ impl<D: Decide> Owner<D> {
             Request::Control { nspace, action } => self.input(Input::Control { nspace, action }),
             Request::Withdraw => self.input(Input::Withdraw),
             Request::StandStill { reply } => {
-                self.standing = Some(reply);
+                (self.standing, self.may_stand) = (Some(reply), false);
                 self.input(Input::StandStill);
             }
             Request::StandNoLonger => {

@@ -21,6 +21,7 @@ mod elf;
 mod far;
 mod foreign;
 mod handle;
+mod hunt;
 pub mod link;
 mod listen;
 mod machine;

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Instant;
 
 use phalanx_dvm::{Effect, ExitStatus, Input, ProcStart, SpawnFailure, SpawnStep};
 use phalanx_spec::IofChannel;
@@ -20,6 +21,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 use crate::drive::Wake;
+use crate::hunt::{Caught, Hunts};
 use crate::reading::Watch;
 use crate::session::Session;
 use crate::spawn::{BATCH, Batch, Spawner, Started};
@@ -62,6 +64,7 @@ pub(crate) struct Procs {
     next_batch: u64,
     /// Signals for processes with all their descendants.
     trees: Vec<trees::Wish>,
+    hunts: Hunts,
     streams: mpsc::Sender<StreamEvent>,
     pipes: Pipes,
     wakes: mpsc::Sender<Wake>,
@@ -118,6 +121,7 @@ impl Procs {
             batches: BTreeMap::new(),
             next_batch: 0,
             trees: Vec::new(),
+            hunts: Hunts::default(),
             streams,
             pipes: Pipes::default(),
             wakes,
@@ -232,15 +236,18 @@ impl Procs {
         if let Some(held) = self.held.get_mut(&proc) {
             return held.push(effect);
         }
-        let Some(entry) = self.table.get_mut(&proc) else { return };
+        let Some(entry) = self.table.get_mut(&proc) else {
+            if matches!(effect, Effect::SignalTree { signal, .. } if signal == Signal::STOP.as_raw()) {
+                news.push(Input::TreeStopped { proc, escaped: false });
+            }
+            return;
+        };
         match effect {
             Effect::Signal { signal, .. } => entry.signal(signal),
             Effect::SignalTree { signal, .. } => {
                 let Some(signal) = Signal::from_named_raw(signal) else { return };
-                // A program may take a second polite signal for impatience, so each process gets one.
-                let group = Some(entry.pid).filter(|_| entry.group.is_some() && signal != Signal::TERM);
-                let pid = Some(entry.pid).filter(|_| entry.phase != Phase::Exited);
-                self.trees.push(trees::Wish { proc, pid, signal, group });
+                let wish = entry.wish(proc, signal);
+                self.trees.push(wish);
             }
             Effect::Credit { channel, bytes, .. } => entry.credit(channel, bytes),
             Effect::Stdin { data, .. } => match &mut entry.stdin {
@@ -266,12 +273,37 @@ impl Procs {
     }
 
     /// Signals what is left of the trees. Returns whether there were any.
-    pub(crate) fn signal_trees(&mut self) -> bool {
-        let wishes = std::mem::take(&mut self.trees);
-        if !wishes.is_empty() {
-            trees::signal(&wishes);
+    pub(crate) fn signal_trees(&mut self, news: &mut Happenings) -> bool {
+        let mut wishes = std::mem::take(&mut self.trees);
+        let has_any = !wishes.is_empty();
+        wishes.retain(|wish| {
+            let proc = wish.proc.clone();
+            if wish.signal == Signal::STOP {
+                self.hunts.begin(proc);
+            } else if self.hunts.end(&proc) {
+                news.push(Input::TreeStopped { proc, escaped: false });
+            }
+            wish.signal != Signal::STOP
+        });
+        trees::signal(&wishes);
+        has_any
+    }
+
+    /// When [`Procs::stop_more`] is due: processes are being stopped.
+    pub(crate) fn stops_at(&self) -> Option<Instant> {
+        self.hunts.due()
+    }
+
+    /// Stops processes that descend from those that are to stand still.
+    pub(crate) fn stop_more(&mut self, news: &mut Happenings) {
+        let table = &self.table;
+        let caught = self.hunts.step(|proc| match table.get(proc) {
+            Some(entry) => entry.wish(proc.clone(), Signal::STOP),
+            None => trees::Wish { proc: proc.clone(), pid: None, signal: Signal::STOP, group: None },
+        });
+        for Caught { proc, escaped } in caught {
+            news.push(Input::TreeStopped { proc, escaped });
         }
-        !wishes.is_empty()
     }
 
     /// Reports an event of a stream once its process is known to run. Events of failed starts and forgotten jobs are dropped.
@@ -424,6 +456,7 @@ impl Procs {
     pub(crate) fn forget(&mut self, nspace: &Nspace, scratch: &Text, session: &mut Session) {
         self.waiting.retain(|start| start.proc.nspace != *nspace);
         self.held.retain(|proc, _| proc.nspace != *nspace);
+        self.hunts.retain(|proc| proc.nspace != *nspace);
         self.table.retain(|proc, entry| {
             let stays = proc.nspace != *nspace;
             if !stays {
@@ -454,6 +487,14 @@ impl Procs {
 }
 
 impl Proc {
+    /// A signal for it and all its descendants.
+    fn wish(&self, proc: ProcId, signal: Signal) -> trees::Wish {
+        // A program may take a second polite signal for impatience, so each process gets one.
+        let group = Some(self.pid).filter(|_| self.group.is_some() && signal != Signal::TERM);
+        let pid = Some(self.pid).filter(|_| self.phase != Phase::Exited);
+        trees::Wish { proc, pid, signal, group }
+    }
+
     /// Signals the whole group, unless it is empty.
     fn signal(&self, signal: i32) {
         if self.group.is_none() {

@@ -35,8 +35,17 @@ pub(crate) fn are_possible(known: impl Fn(Pid) -> bool) -> bool {
 
 /// Our children. Not every kernel lists them.
 pub(crate) fn children() -> Option<Vec<Pid>> {
+    listed("self")
+}
+
+/// The children of another process, as far as the kernel lists them.
+pub(crate) fn children_of(pid: u32) -> Vec<Pid> {
+    listed(&pid.to_string()).unwrap_or_default()
+}
+
+fn listed(process: &str) -> Option<Vec<Pid>> {
     let mut all = Vec::new();
-    for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
+    for thread in fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten() {
         let children = fs::read_to_string(thread.path().join("children")).ok()?;
         all.extend(children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
     }

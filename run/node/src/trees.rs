@@ -2,7 +2,7 @@
 //!
 //! A process belongs to a rank if its environment names that rank, as in everything that the rank has started without replacing the environment, or
 //! if it descends from one that does. So children with a session of their own belong, too. Processes may be born while we look: we look again until
-//! no new one is found.
+//! no new one is found. Stopping ranks takes more than that (`hunt.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,6 +25,9 @@ pub(crate) struct Wish {
 
 /// Signals each tree. One look at /proc serves all of them.
 pub(crate) fn signal(wishes: &[Wish]) {
+    if wishes.is_empty() {
+        return;
+    }
     signal_found(wishes);
     for wish in wishes {
         if let Some(group) = wish.group {
@@ -55,25 +58,44 @@ fn signal_found(wishes: &[Wish]) {
 }
 
 #[derive(Debug)]
-struct Seen {
+pub(crate) struct Seen {
     parent: u32,
+    /// As the kernel reports it, such as `R` or `T`.
+    state: u8,
     /// Job and rank, as named in its environment.
-    of: Option<(Vec<u8>, u32)>,
+    pub(crate) of: Option<(Vec<u8>, u32)>,
+}
+
+impl Seen {
+    /// Whether it does nothing any more. `stopped`: it was sent SIGSTOP, which waits for a call of the kernel that nothing interrupts.
+    pub(crate) fn stands(&self, stopped: bool) -> bool {
+        match self.state {
+            b'T' | b't' | b'Z' | b'X' | b'x' => true,
+            b'D' => stopped,
+            _ => false,
+        }
+    }
 }
 
 /// All processes except this one.
-fn look() -> BTreeMap<u32, Seen> {
+pub(crate) fn look() -> BTreeMap<u32, Seen> {
     let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
     let me = std::process::id();
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let others = pids.filter(|pid| *pid != me && !strays::is_warden(*pid));
-    others.filter_map(|pid| Some((pid, Seen { parent: parent(pid)?, of: rank_of(pid) }))).collect()
+    others.filter_map(|pid| Some((pid, see(pid)?))).collect()
 }
 
-fn parent(pid: u32) -> Option<u32> {
+pub(crate) fn see(pid: u32) -> Option<Seen> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, even parentheses.
-    stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(1)?.parse().ok()
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    Some(Seen { parent: fields.next()?.parse().ok()?, state, of: rank_of(pid) })
+}
+
+pub(crate) fn number_of(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().cast_unsigned()
 }
 
 fn rank_of(pid: u32) -> Option<(Vec<u8>, u32)> {
@@ -83,14 +105,14 @@ fn rank_of(pid: u32) -> Option<(Vec<u8>, u32)> {
     Some((find(b"PHALANX_JOB=")?.to_vec(), rank))
 }
 
-fn tree_of(seen: &BTreeMap<u32, Seen>, wish: &Wish) -> BTreeSet<u32> {
+pub(crate) fn tree_of(seen: &BTreeMap<u32, Seen>, wish: &Wish) -> BTreeSet<u32> {
     let ProcId { nspace, rank } = &wish.proc;
     let is_of_rank = |seen: &Seen| {
         seen.of.as_ref().is_some_and(|(job, of)| *job == nspace.as_str().as_bytes() && *of == rank.0)
     };
     let mut tree: BTreeSet<u32> =
         seen.iter().filter(|(_, one)| is_of_rank(one)).map(|(pid, _)| *pid).collect();
-    tree.extend(wish.pid.map(|pid| pid.as_raw_nonzero().get().cast_unsigned()));
+    tree.extend(wish.pid.map(number_of));
     loop {
         let is_new = |(pid, one): &(&u32, &Seen)| !tree.contains(pid) && tree.contains(&one.parent);
         let more: Vec<u32> = seen.iter().filter(is_new).map(|(pid, _)| *pid).collect();

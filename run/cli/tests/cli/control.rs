@@ -639,3 +639,31 @@ fn a_job_that_has_ended_is_not_blamed_on_other_servers_files() {
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("knows job {name}")) && !said.contains("pmix."), "{said}");
 }
+
+/// Each process of the chain starts the next one, in a session of its own, and ends. The last one ends with the directory.
+const CHAIN: &str =
+    r#"export CHAIN='echo >>beats || exit; setsid sh -c "$CHAIN" & exit'; sh -c "$CHAIN"; exec sleep 1000"#;
+
+#[test]
+fn a_program_that_forks_on_and_on_is_paused() {
+    let place = OwnTmp::new();
+    let job = place.job("1", CHAIN);
+    let beats = || std::fs::metadata(place.path("beats")).map_or(0, |file| file.len());
+    place.wait_for("the chain", || beats() > 10);
+    for _ in 0..5 {
+        let paused = place.px(&["ctl", "pause", &job]);
+        assert_eq!(said(&paused.stdout), format!("{job}: rank 0: paused\n"), "{paused:?}");
+        let before = beats();
+        let shown = said(&place.px(&["ps", "--ranks", &job]).stdout);
+        assert!(shown.contains("paused"), "{shown}");
+        assert_eq!(beats(), before, "the chain goes on");
+        assert!(place.px(&["ctl", "resume", &job]).status.success());
+        place.wait_for("the chain to go on", || beats() > before);
+    }
+    assert!(place.px(&["ctl", "pause", &job]).status.success());
+    assert!(place.px(&["kill", "-s", "KILL", &job]).status.success());
+    assert_eq!(place.px(&["wait", &job]).status.code(), Some(137));
+    let before = beats();
+    assert!(!place.px(&["ps", &job]).status.success());
+    assert_eq!(beats(), before, "nothing of the job is left");
+}

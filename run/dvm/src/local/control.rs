@@ -27,15 +27,15 @@ use crate::msg::{
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 
-/// `ranks`: `None` for all. `grace`: the time from the polite signal to the kill; the job's own by default. `pauser`: the
-/// reason for a pause.
+/// Returns the ranks for which [`tree_stopped`] follows. `ranks`: `None` for all. `grace`: the time from the polite signal to
+/// the kill; the job's own by default. `pauser`: the reason for a pause.
 pub(super) fn act_on(
     cx: &mut Cx<'_>,
     job: &mut LocalJob,
     ranks: Option<&Ranges>,
     control: Control,
     (grace, pauser): (Option<Duration>, &Pauser),
-) {
+) -> Ranges {
     let nspace = job.desc.nspace.clone();
     let limits = &cx.config.limits;
     let (kill_grace, reap_grace) = (limits.kill_grace, limits.reap_grace);
@@ -43,8 +43,11 @@ pub(super) fn act_on(
     let kill_at = cx.now.after(grace);
     let alone = ranks.is_some() && !job.is_ending;
     let action = Action { control, pauser, kill_at, alone };
-    let mut paused = [Vec::new(), Vec::new()];
+    let (mut stopped, mut paused) = (Ranges::new(), [Vec::new(), Vec::new()]);
     for (rank, proc) in chosen(&mut job.procs, ranks) {
+        if control == Control::Suspend && proc.next.is_none() && proc.running().is_some() {
+            stopped.insert(rank.0);
+        }
         let is_paused = proc.act(cx, &ProcId::new(&nspace, rank), &action);
         is_paused.into_iter().for_each(|is_paused| paused[usize::from(is_paused)].push(rank));
     }
@@ -61,6 +64,18 @@ pub(super) fn act_on(
     if ranks.is_none() && control.deadly().is_some() {
         restart::give_places_up(cx, job);
     }
+    stopped
+}
+
+/// A process was stopped with its descendants; `escaped`: with some of them.
+pub(super) fn tree_stopped(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, escaped: bool) {
+    let ranks = Ranges::single(rank.0);
+    if !escaped {
+        return job.answer_held(cx, &ranks, Status::SUCCESS, None);
+    }
+    let text = format!("rank {rank} on {} is paused in part: {ESCAPED}", cx.config.hostname);
+    cx.post(Up::Note { about: Some(job.id(rank)), text });
+    job.answer_held(cx, &ranks, Status::ERR_PARTIAL_SUCCESS, Some(ESCAPED));
 }
 
 /// Kills processes that were asked to end and are still there, and the processes left by ranks that were asked to end while
@@ -124,7 +139,7 @@ pub(super) fn on_request(
     }
 }
 
-/// A job control task with targets here. The answer waits for targets that are being started again.
+/// A job control task with targets here. The answer waits for targets that are being started again or stopped.
 pub(super) fn on_task(
     cx: &mut Cx<'_>,
     jobs: &mut Jobs,
@@ -157,14 +172,15 @@ pub(super) fn on_task(
         }
     }
     let job = jobs.get_mut(nspace);
-    results.set(&living.iter().filter(|rank| !kept.contains(*rank)).collect(), Status::SUCCESS);
-    results.set(&gone, Status::ERR_NOT_FOUND);
+    let mut open = kept;
     if let Some(job) = job {
         for action in &request.actions {
-            act_on(cx, job, Some(&living), *action, (request.grace, &request.pauser));
+            open.add(&act_on(cx, job, Some(&living), *action, (request.grace, &request.pauser)));
         }
-        if !kept.is_empty() {
-            return job.hold(id, kept, results);
+        results.set(&living.iter().filter(|rank| !open.contains(*rank)).collect(), Status::SUCCESS);
+        results.set(&gone, Status::ERR_NOT_FOUND);
+        if !open.is_empty() {
+            return job.hold(id, open, results);
         }
     }
     cx.join(OpId::Task(id.clone()), Part::Results(results));
@@ -185,3 +201,6 @@ fn chosen<'a>(
         .filter(move |(rank, _)| ranks.is_none_or(|ranks| ranks.contains(rank.0)))
         .map(|(rank, proc)| (*rank, proc))
 }
+
+/// Why not all of a rank could be stopped.
+const ESCAPED: &str = "it starts processes faster than they can be stopped, and some go on";

@@ -18,7 +18,8 @@ use crate::local::proc::{Pmix, Proc};
 use crate::local::renewal::{Held, Renewal};
 use crate::local::turn::Cx;
 use crate::msg::{
-    CleanupRequest, FailurePolicy, JobDesc, Lives, Members, NodeTable, Programs, Reached, Results, TaskId,
+    CleanupRequest, FailurePolicy, JobDesc, Lives, Members, NodeTable, OpId, Part, Programs, Reached,
+    Results, TaskId,
 };
 use crate::ranges::Ranges;
 
@@ -38,7 +39,7 @@ pub(super) struct LocalJob {
     pub(super) generation: u64,
     /// Unfinished restart tasks here.
     pub(super) renewals: Vec<Renewal>,
-    /// Requests that wait for ranks that are being started again.
+    /// Requests that wait for ranks that are being started again or stopped.
     pub(super) held: Vec<Held>,
     /// The whole job is to end.
     pub(super) is_ending: bool,
@@ -139,9 +140,23 @@ impl LocalJob {
         ranks.iter().filter(is_kept).collect()
     }
 
-    /// Holds a request until its last ranks are started again, or are given up.
+    /// Holds a request until its last ranks are started again or stopped, or are given up.
     pub(super) fn hold(&mut self, task: &TaskId, open: Ranges, results: Results) {
         self.held.push(Held { task: task.clone(), open, results });
+    }
+
+    /// What was requested for these ranks has been done, or will not be.
+    pub(super) fn answer_held(&mut self, cx: &mut Cx<'_>, ranks: &Ranges, status: Status, why: Option<&str>) {
+        for held in &mut self.held {
+            let here = held.open.take(ranks);
+            held.results.set(&here, status);
+            why.filter(|_| !here.is_empty()).into_iter().for_each(|why| {
+                held.results.explain(status, why.to_owned());
+            });
+        }
+        for Held { task, results, .. } in self.held.extract_if(.., |held| held.open.is_empty()) {
+            cx.join(OpId::Task(task), Part::Results(results));
+        }
     }
 
     /// Whether ranks that fail may be started again.

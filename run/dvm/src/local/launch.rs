@@ -20,6 +20,7 @@ use crate::local::proc::Proc;
 use crate::local::stdin::reads_stdin;
 use crate::local::turn::Cx;
 use crate::msg::{JobDesc, NodeTable, OpId, Part, SpawnFailure, SpawnStep, Up};
+use crate::signals::SIGSTOP;
 
 /// Enters a job, and has its processes here prepared.
 pub(super) fn begin(cx: &mut Cx<'_>, jobs: &mut Jobs, table: &Arc<NodeTable>, desc: &Arc<JobDesc>) {
@@ -92,7 +93,13 @@ pub(super) fn spawned(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, (pid, pro
     let Some(signals) = job.procs.get_mut(&rank).and_then(|proc| proc.run(pid)) else { return };
     job.started_after = cx.now.since(job.since);
     job.programs.add(program, rank.0);
-    signals.into_iter().for_each(|signal| cx.effect(Effect::Signal { proc: id.clone(), signal }));
+    for signal in signals {
+        let proc = id.clone();
+        cx.effect(match signal {
+            SIGSTOP => Effect::SignalTree { proc, signal },
+            _ => Effect::Signal { proc, signal },
+        });
+    }
 }
 
 pub(super) fn spawn_failed(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, failure: SpawnFailure) {

@@ -172,6 +172,10 @@ impl Tables {
             }
             ToLocal::StdinTaken { proc, bytes } => stdin::taken(cx, &proc, bytes),
             ToLocal::StdinRefused { proc } => stdin::refused(cx, &proc),
+            ToLocal::TreeStopped { proc, escaped } => {
+                let job = self.jobs.get_mut(&proc.nspace);
+                job.into_iter().for_each(|job| control::tree_stopped(cx, job, proc.rank, escaped));
+            }
             ToLocal::Inspected { proc, library } => {
                 let job = self.jobs.get_mut(&proc.nspace);
                 job.into_iter().for_each(|job| inspect::found(cx, job, &proc, &library));
@@ -203,7 +207,7 @@ impl Tables {
             Down::Start(desc) => launch::begin(cx, &mut self.jobs, &self.table, desc),
             Down::Control { nspace, ranks, action, pauser } => {
                 let (ranks, why) = (ranks.as_ref(), (None, pauser));
-                self.in_job(cx, nspace, |cx, job| control::act_on(cx, job, ranks, *action, why));
+                self.in_job(cx, nspace, |cx, job| drop(control::act_on(cx, job, ranks, *action, why)));
             }
             Down::Task { id, task } => match &**task {
                 Task::Control { targets, request } => {

@@ -90,7 +90,8 @@ impl Orders {
             Control::Signal(number) => (false, vec![Some(*number)]),
             Control::Suspend => {
                 self.paused_by.insert((*pauser).clone());
-                (true, vec![(!was_paused).then_some(SIGSTOP)])
+                // Again, too: new descendants may have appeared.
+                (true, vec![Some(SIGSTOP)])
             }
             Control::Resume => {
                 self.paused_by.remove(pauser);

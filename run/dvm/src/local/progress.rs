@@ -2,6 +2,7 @@
 //! job means for all tables.
 
 use phalanx_core::server::ServerCall;
+use phalanx_spec::Status;
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::effect::Effect;
@@ -50,6 +51,8 @@ impl Tables {
         self.modexes.forget(cx, nspace);
         self.freed.forget(nspace);
         job.procs.values_mut().for_each(|proc| proc.acknowledge_losses(cx));
+        let all = job.procs.keys().map(|rank| rank.0).collect();
+        job.answer_held(cx, &all, Status::SUCCESS, None);
         self.requests.forget(cx, nspace);
         if job.registered {
             cx.call(ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));

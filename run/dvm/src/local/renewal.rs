@@ -17,7 +17,7 @@ pub(super) struct Renewal {
     pub(super) programs: Programs,
 }
 
-/// A request of job control that waits for these ranks to be started again.
+/// A request of job control that waits for these ranks to be started again or to be stopped.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) task: TaskId,

@@ -17,7 +17,7 @@ use crate::local::job::{Jobs, LocalJob};
 use crate::local::launch;
 use crate::local::orders::Killed;
 use crate::local::proc::Proc;
-use crate::local::renewal::{Held, Renewal, Step};
+use crate::local::renewal::{Renewal, Step};
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
 use crate::msg::{Members, NodeTable, OpId, Part, Programs, Results, TaskId};
@@ -96,19 +96,7 @@ pub(super) fn renew(cx: &mut Cx<'_>, jobs: &mut Jobs, task: &TaskId, targets: &M
         cx.timers.set_once(cx.now.after(cx.config.limits.reap_grace), Timer::Reap(targets.nspace.clone()));
     }
     kept.iter().for_each(|rank| launch::prepare(cx, &job.id(Rank(rank))));
-    answer_held(cx, job, &kept, Status::SUCCESS);
-}
-
-/// The requests on these ranks were applied to their successors, or there are none.
-fn answer_held(cx: &mut Cx<'_>, job: &mut LocalJob, ranks: &Ranges, status: Status) {
-    for held in &mut job.held {
-        let here = held.open.and(ranks);
-        held.results.set(&here, status);
-        here.iter().for_each(|rank| held.open.remove(rank));
-    }
-    for Held { task, results, .. } in job.held.extract_if(.., |held| held.open.is_empty()) {
-        cx.join(OpId::Task(task), Part::Results(results));
-    }
+    job.answer_held(cx, &kept, Status::SUCCESS, None);
 }
 
 fn renewal(job: &LocalJob, task: &TaskId, targets: &Members, step: Step) -> Renewal {
@@ -177,7 +165,7 @@ pub(super) fn give_places_up(cx: &mut Cx<'_>, job: &mut LocalJob) {
 pub(super) fn give_place_up(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
     let Some(proc) = job.procs.get_mut(&rank) else { return };
     proc.next = None;
-    answer_held(cx, job, &Ranges::single(rank.0), Status::ERR_NOT_FOUND);
+    job.answer_held(cx, &Ranges::single(rank.0), Status::ERR_NOT_FOUND, None);
     let Some(proc) = job.procs.get_mut(&rank).filter(|proc| proc.has_ended()) else { return };
     proc.streams.say().into_iter().for_each(|channel| iof::tell_ended(cx, job, rank, channel));
     drain::try_begin(cx, job);

@@ -20,7 +20,7 @@ use crate::msg::{
     Pauser, Places, Policy, Results, Side, StdinTarget, Task, TaskId, ToldEnds,
 };
 use crate::ranges::Ranges;
-use crate::signals::SIGKILL;
+use crate::signals::{SIGKILL, SIGSTOP};
 
 mod freed;
 
@@ -430,13 +430,14 @@ fn a_rank_goes_on_when_its_last_pause_has_ended() {
     steer_one(&mut told, Control::Suspend);
     told.down(launcher(Control::Suspend));
     told.down(user(Control::Suspend));
-    assert_eq!(to_one(&told), [(1, 19)], "it is stopped already");
+    assert_eq!(to_one(&told), [(1, 19); 3], "what it has started since is stopped with it");
+    told.wishes.clear();
     told.down(user(Control::Resume));
     told.down(user(Control::Resume));
     steer_one(&mut told, Control::Resume);
-    assert_eq!(to_one(&told), [(1, 19)], "its launcher stands still");
+    assert_eq!(to_one(&told), [], "its launcher stands still");
     told.down(launcher(Control::Resume));
-    assert_eq!(to_one(&told), [(1, 19), (1, 18)]);
+    assert_eq!(to_one(&told), [(1, 18)]);
 }
 
 #[test]
@@ -720,4 +721,41 @@ fn user_hears_which_rank_was_refused_for_its_user() {
     let begin = "the PMIx server of n1 has refused rank 1: the process that calls itself so (pid 4711) runs as user 77, \
                  and the job as user 1000. ";
     assert!(*about == proc(1) && text.starts_with(begin), "{text}");
+}
+
+fn pausing(number: u32) -> TaskId {
+    TaskId { operation: 1, number, daemons: Ranges::single(1) }
+}
+
+#[test]
+fn a_pause_is_answered_when_nothing_of_its_ranks_goes_on() {
+    for escaped in [false, true] {
+        let mut told = Told::running();
+        let pause = |told: &mut Told, number| {
+            let targets = Members { nspace: nspace(), ranks: Ranges::first(3) };
+            let request = Arc::new(ControlRequest::of(vec![Control::Suspend]));
+            let task = Task::Control { targets, request };
+            told.down(Down::Task { id: pausing(number), task: Arc::new(task) });
+        };
+        pause(&mut told, 1);
+        assert_eq!(told.signals(), [(0, SIGSTOP), (1, SIGSTOP)]);
+        told.tell(ToLocal::TreeStopped { proc: proc(0), escaped: false });
+        assert!(told.part(&OpId::Task(pausing(1))).is_none());
+        told.tell(ToLocal::TreeStopped { proc: proc(1), escaped });
+        let mut expected = Results::default();
+        expected.set(&Ranges::single(0), Status::SUCCESS);
+        let status = if escaped { Status::ERR_PARTIAL_SUCCESS } else { Status::SUCCESS };
+        expected.set(&Ranges::single(1), status);
+        let Some(Part::Results(results)) = told.part(&OpId::Task(pausing(1))) else {
+            panic!("{:?}", told.wishes)
+        };
+        assert!(results.iter().eq(expected.iter()), "{results:?}");
+        assert_eq!(results.why(Status::ERR_PARTIAL_SUCCESS).is_some(), escaped);
+        assert_eq!(told.posts().len(), usize::from(escaped), "the user hears of it: {:?}", told.wishes);
+        told.wishes.clear();
+        pause(&mut told, 2);
+        assert_eq!(told.signals(), [(0, SIGSTOP), (1, SIGSTOP)], "what has appeared since is stopped, too");
+        told.down(Down::Forget { nspace: nspace() });
+        assert!(told.part(&OpId::Task(pausing(2))).is_some());
+    }
 }

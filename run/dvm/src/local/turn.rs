@@ -104,6 +104,11 @@ pub(crate) enum ToLocal {
     StdinRefused {
         proc: ProcId,
     },
+    /// A process was stopped with its descendants. `escaped`: only with some of them, new ones keep appearing.
+    TreeStopped {
+        proc: ProcId,
+        escaped: bool,
+    },
     /// A process has loaded this MPI library.
     Inspected {
         proc: ProcId,

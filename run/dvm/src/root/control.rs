@@ -94,7 +94,12 @@ impl Kind for Controlling {
         Explained {
             subject: id_of(askers) + &named(&self.members),
             missing: self.targets.missing(),
-            unblocked_by: "the daemons of the named processes doing what was asked for",
+            unblocked_by: match self.request.actions.contains(&Control::Suspend) {
+                true => {
+                    "everything that the named processes have started standing still, or a second of looking for it"
+                }
+                false => "the daemons of the named processes doing what was asked for",
+            },
             ..Explained::default()
         }
     }
