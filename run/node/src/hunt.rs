@@ -1,7 +1,7 @@
 //! Stopping ranks with all their descendants, in steps, between which the daemon does its other work.
 //!
 //! Each step looks at all processes and stops those of the ranks that go on. A process that was forked meanwhile is found by
-//! the next step; the hunt for a rank ends when a step finds none. A program that forks on and on, each process in a session of
+//! the next step; the hunt for a rank ends when two steps in a row find none. A program that forks on and on, each process in a session of
 //! its own, leaves us orphans: we reap none during a step, so the chain cannot go on unnoticed, and quick looks at the new ones
 //! reach its living process, which is one of them or a child of one.
 //!
@@ -30,6 +30,8 @@ struct Hunt {
     signalled: BTreeSet<u32>,
     /// When the last one was found that had not got it.
     last_new: Instant,
+    /// The last step has found none. It may have passed the place of a process that was being forked.
+    was_quiet: bool,
 }
 
 /// The end of a hunt.
@@ -44,7 +46,8 @@ impl Hunts {
     /// Begins a hunt, or begins it anew. Its first step is due.
     pub(crate) fn begin(&mut self, proc: ProcId) {
         let now = Instant::now();
-        self.open.insert(proc, Hunt { since: now, signalled: BTreeSet::new(), last_new: now });
+        self.open
+            .insert(proc, Hunt { since: now, signalled: BTreeSet::new(), last_new: now, was_quiet: false });
         self.next = Some(now);
     }
 
@@ -69,7 +72,9 @@ impl Hunts {
             let _ = kill_process_group(group, Signal::STOP);
         }
         let mut orphans = Orphans::new();
-        let mut going_on = self.stop(&trees::look(), &wishes);
+        let seen = trees::look();
+        orphans.has_unknown |= seen.values().any(Seen::is_unknown_orphan);
+        let mut going_on = self.stop(&seen, &wishes);
         let begun = Instant::now();
         let mut quiet_since = begun;
         loop {
@@ -78,21 +83,22 @@ impl Hunts {
                 quiet_since = Instant::now();
                 going_on.extend(found);
             }
-            let has_doubts = !going_on.is_empty() || orphans.are_doubtful();
+            let has_doubts = !going_on.is_empty() || orphans.has_unknown;
             if !has_doubts || quiet_since.elapsed() >= QUIET || begun.elapsed() >= SLICE {
                 break;
             }
         }
         let now = Instant::now();
-        let has_ended = |at: usize, hunt: &Hunt| {
-            let is_quiet = !going_on.contains(&at) && !orphans.are_doubtful();
+        let has_ended = |at: usize, hunt: &mut Hunt| {
+            let quiet = now.duration_since(hunt.last_new);
+            let are_of_others = orphans.has_of_rank && quiet >= QUIET_BESIDE;
+            let has_doubts = orphans.has_unknown && !are_of_others;
+            let is_quiet = !going_on.contains(&at) && !has_doubts;
+            let was_quiet = std::mem::replace(&mut hunt.was_quiet, is_quiet);
             let is_late = now.duration_since(hunt.since) >= PATIENCE;
-            (is_quiet || is_late).then(|| {
-                let is_new = now.duration_since(hunt.last_new) < PATIENCE / 2;
-                !is_quiet && (is_new || orphans.are_doubtful())
-            })
+            ((is_quiet && was_quiet) || is_late).then_some(has_doubts || (!is_quiet && quiet < QUIET_BESIDE))
         };
-        let all = self.open.iter().enumerate();
+        let all = self.open.iter_mut().enumerate();
         let ended = all.filter_map(|(at, (proc, hunt))| {
             Some(Caught { proc: proc.clone(), escaped: has_ended(at, hunt)? })
         });
@@ -127,7 +133,7 @@ impl Hunts {
 /// The children that we get during a step.
 struct Orphans {
     known: BTreeSet<u32>,
-    /// One was gone, or had no environment, before it was known whose it was.
+    /// One was gone, or had no environment, before it was known whose it was: it may be of any rank.
     has_unknown: bool,
     /// One belongs to some rank.
     has_of_rank: bool,
@@ -155,11 +161,6 @@ impl Orphans {
         }
         seen
     }
-
-    /// Whether processes went on of which none was seen while it lived: they may be of any rank.
-    fn are_doubtful(&self) -> bool {
-        self.has_unknown && !self.has_of_rank
-    }
 }
 
 fn children() -> impl Iterator<Item = u32> {
@@ -170,6 +171,8 @@ fn children() -> impl Iterator<Item = u32> {
 const PATIENCE: Duration = Duration::from_secs(1);
 /// For so long after the last find, a step goes on with quick looks.
 const QUIET: Duration = Duration::from_millis(2);
+/// After so long without a find, unknown orphans are of another rank, of which some are seen.
+const QUIET_BESIDE: Duration = Duration::from_millis(300);
 /// The longest that a step goes on with them.
 const SLICE: Duration = Duration::from_millis(10);
 /// From a step to the next one.

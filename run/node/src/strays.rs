@@ -62,13 +62,14 @@ pub(crate) fn kill_all(marker: &[u8], others: impl Fn() -> usize) {
     }
 }
 
-/// Kills our children, except for the `spared` and what agents have left; returns how many were still alive. We adopt their children.
+/// Kills our children, except for the `spared` and what agents have left; returns how many there were, with those that had ended: each may have
+/// left another one. We adopt their children.
 pub(crate) fn kill_children(spared: impl Fn(Pid) -> bool) -> usize {
     let found = children().unwrap_or_default().into_iter();
     let is_of_others = |pid: u32| is_warden(pid) || carries(pid, PARTING.as_bytes());
     let strays =
         found.filter(|pid| !spared(*pid) && !is_of_others(pid.as_raw_nonzero().get().cast_unsigned()));
-    strays.filter(|pid| !is_reaped(*pid) && kill_process(*pid, Signal::KILL).is_ok()).count()
+    strays.filter(|pid| is_reaped(*pid) || kill_process(*pid, Signal::KILL).is_ok()).count()
 }
 
 fn is_reaped(child: Pid) -> bool {

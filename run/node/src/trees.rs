@@ -64,6 +64,8 @@ pub(crate) struct Seen {
     state: u8,
     /// Job and rank, as named in its environment.
     pub(crate) of: Option<(Vec<u8>, u32)>,
+    /// It executes another program or ends just now, and has no environment for that moment.
+    is_between: bool,
 }
 
 impl Seen {
@@ -74,6 +76,11 @@ impl Seen {
             b'D' => stopped,
             _ => false,
         }
+    }
+
+    /// Whether it is our child, and of some rank that cannot be known at this moment.
+    pub(crate) fn is_unknown_orphan(&self) -> bool {
+        self.is_between && self.parent == std::process::id()
     }
 }
 
@@ -91,15 +98,19 @@ pub(crate) fn see(pid: u32) -> Option<Seen> {
     // The name in parentheses may hold anything, even parentheses.
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
-    Some(Seen { parent: fields.next()?.parse().ok()?, state, of: rank_of(pid) })
+    let parent = fields.next()?.parse().ok()?;
+    let environment = fs::read(format!("/proc/{pid}/environ"));
+    let of = environment.as_ref().ok().and_then(|environment| rank_of(environment));
+    // Where an environment ends. One that is empty on purpose has an end, too.
+    let has_none = environment.is_ok_and(|found| found.is_empty()) && fields.nth(ENV_END) == Some("0");
+    Some(Seen { parent, state, of, is_between: has_none && !matches!(state, b'Z' | b'X' | b'x') })
 }
 
 pub(crate) fn number_of(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().cast_unsigned()
 }
 
-fn rank_of(pid: u32) -> Option<(Vec<u8>, u32)> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+fn rank_of(environment: &[u8]) -> Option<(Vec<u8>, u32)> {
     let find = |name: &[u8]| environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(name));
     let rank = std::str::from_utf8(find(b"PHALANX_RANK=")?).ok()?.parse().ok()?;
     Some((find(b"PHALANX_JOB=")?.to_vec(), rank))
@@ -123,5 +134,7 @@ pub(crate) fn tree_of(seen: &BTreeMap<u32, Seen>, wish: &Wish) -> BTreeSet<u32> 
     }
 }
 
+/// The fields of a process between its parent (field 4) and this one (field 51).
+const ENV_END: usize = 46;
 /// A tree that forks faster than this escapes.
 const MOST_LOOKS: usize = 16;

@@ -667,3 +667,46 @@ fn a_program_that_forks_on_and_on_is_paused() {
     assert!(!place.px(&["ps", &job]).status.success());
     assert_eq!(beats(), before, "nothing of the job is left");
 }
+
+#[test]
+fn jobs_beside_one_that_forks_on_are_not_paused() {
+    let place = OwnTmp::new();
+    let mut dvm = place.command(&["dvm", "start"]).stdout(Stdio::null()).spawn().expect("px runs");
+    let pid = dvm.id().to_string();
+    let px = |words: &[&str]| {
+        place.px(&[&words[..words.len() - 1], &["--pid", &pid], &words[words.len() - 1..]].concat())
+    };
+    place.wait_for("the DVM", || place.px(&["ps", "--pid", &pid]).status.success());
+    let beats = |job: &str| std::fs::metadata(place.path(job).join("beats")).map_or(0, |file| file.len());
+    let run = |name: &str| {
+        std::fs::create_dir(place.path(name)).expect("a directory");
+        let known = said(&place.px(&["ps", "--pid", &pid]).stdout);
+        let script = format!("cd {name} && {CHAIN}");
+        let mut command = place.command(&["run", "-q", "-n", "1", "--pid", &pid, "sh", "-c", &script]);
+        let launcher = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("px runs");
+        place.wait_for("the chain", || beats(name) > 10);
+        let shown = said(&place.px(&["ps", "--pid", &pid]).stdout);
+        let mut jobs = shown.split_whitespace().filter(|word| word.contains('@'));
+        let job = jobs.find(|job| !known.contains(*job)).expect("a job").to_owned();
+        (launcher, job)
+    };
+    let [(mut paused_launcher, paused), (mut other_launcher, other)] = ["paused", "other"].map(run);
+    for _ in 0..3 {
+        let done = px(&["ctl", "pause", &paused]);
+        assert_eq!(said(&done.stdout), format!("{paused}: rank 0: paused\n"), "{done:?}");
+        let before = ["paused", "other"].map(beats);
+        place.wait_for("the other job to go on", || beats("other") > before[1] + 5);
+        assert_eq!(beats("paused"), before[0], "the chain goes on");
+        assert!(px(&["ctl", "resume", &paused]).status.success());
+        place.wait_for("the chain to go on", || beats("paused") > before[0]);
+    }
+    for job in [&paused, &other] {
+        assert!(px(&["ctl", "pause", job]).status.success());
+        assert!(px(&["ctl", "kill", job]).status.success());
+    }
+    for launcher in [&mut paused_launcher, &mut other_launcher] {
+        assert_eq!(launcher.wait().expect("it ends").code(), Some(137));
+    }
+    assert!(place.px(&["dvm", "stop", "--pid", &pid]).status.success());
+    assert!(dvm.wait().expect("it ends").success());
+}
