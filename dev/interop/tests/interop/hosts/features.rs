@@ -6,8 +6,9 @@
 use std::fs;
 
 use phalanx_interop::{
+    Job,
     Library::{Pmix4, Pmix5},
-    Outcome, eventually, libpmix, pmix, rust_tool,
+    Outcome, eventually, libpmix, pmix, px_binary, rust_tool,
 };
 
 use crate::site::Site;
@@ -92,6 +93,21 @@ fn nspace_of(site: &Site) -> String {
         found.is_some()
     });
     found.unwrap_or_default()
+}
+
+#[test]
+fn input_that_no_rank_of_another_host_reads_stays() {
+    let site = Site::new();
+    let (dvm, name) = site.dvm("n1,n2,n3");
+    for server in [String::new(), format!("--nspace {name}")] {
+        let px = format!("'{}' run -q {server} --host n2 -n 1", px_binary().display());
+        let script = format!("printf 'a\\nb\\n' | ({px} true; {px} sh -c 'read line; echo [$line]'; cat)");
+        let outcome = Job::on(site.host(1), "/bin/sh").args(["-c", &script]).run().expect_code(0);
+        outcome.expect_lines(["[a]", "b"].map(str::to_owned));
+    }
+    site.px(1, "dvm stop").run().expect_code(0);
+    dvm.wait().expect_code(0);
+    site.expect_nothing_left();
 }
 
 #[test]
