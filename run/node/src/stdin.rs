@@ -57,19 +57,19 @@ pub(crate) enum StdinEvent {
 pub(crate) struct Feed {
     /// One permit per byte that may be read.
     credit: Option<Rc<Semaphore>>,
-    wanted: Rc<Wanted>,
+    awaited: Rc<Awaited>,
     task: Option<AbortHandle>,
 }
 
 /// What has to become known of the ranks before more is read.
 #[derive(Debug, Default)]
-struct Wanted {
-    what: RefCell<What>,
+struct Awaited {
+    what: RefCell<News>,
     known: Notify,
 }
 
 #[derive(Debug, Default)]
-enum What {
+enum News {
     #[default]
     Nothing,
     /// They have read all of the first piece.
@@ -78,8 +78,8 @@ enum What {
     Waits,
 }
 
-impl Wanted {
-    async fn wait_for(&self, what: What) {
+impl Awaited {
+    async fn wait_for(&self, what: News) {
         *self.what.borrow_mut() = what;
         self.known.notified().await;
     }
@@ -87,16 +87,16 @@ impl Wanted {
     fn read(&self, bytes: usize) {
         let mut what = self.what.borrow_mut();
         match &mut *what {
-            What::Read(peek, input) => {
+            News::Read(peek, input) => {
                 peek.take(input.as_fd(), bytes);
                 if peek.left() > 0 {
                     return;
                 }
             }
-            What::Waits if bytes == 0 => {}
-            What::Waits | What::Nothing => return,
+            News::Waits if bytes == 0 => {}
+            News::Waits | News::Nothing => return,
         }
-        *what = What::Nothing;
+        *what = News::Nothing;
         self.known.notify_one();
     }
 }
@@ -104,7 +104,7 @@ impl Wanted {
 impl Feed {
     /// Ranks have read this much of the first piece, or wait for input if it is none.
     pub(crate) fn read(&self, bytes: usize) {
-        self.wanted.read(bytes);
+        self.awaited.read(bytes);
     }
 
     /// Adds bytes that may be read, even before the source is known.
@@ -119,9 +119,9 @@ impl Feed {
             return;
         }
         let Some(credit) = self.credit.clone() else { return };
-        let wanted = self.wanted.clone();
+        let awaited = self.awaited.clone();
         let task = async move {
-            let error = match read(&nspace, &source, (&credit, &wanted), &events).await {
+            let error = match read(&nspace, &source, (&credit, &awaited), &events).await {
                 Ok(()) => None,
                 Err(e) => Some(format!("cannot read {}: {e}", source.shown())),
             };
@@ -161,7 +161,7 @@ impl StdinSource {
 async fn read(
     nspace: &Nspace,
     source: &StdinSource,
-    (credit, wanted): (&Semaphore, &Wanted),
+    (credit, awaited): (&Semaphore, &Awaited),
     events: &mpsc::Sender<StdinEvent>,
 ) -> io::Result<()> {
     // A job whose ranks want no input leaves ours for its next reader.
@@ -176,10 +176,10 @@ async fn read(
         let Ok(place) = events.reserve().await else { return Ok(()) };
         credit.forget_permits(peek.left());
         let data = peek.data().clone();
-        let first = What::Read(peek, input.copy()?);
+        let first = News::Read(peek, input.copy()?);
         // The ranks get it only while this task waits.
         place.send(piece(data));
-        wanted.wait_for(first).await;
+        awaited.wait_for(first).await;
     }
     loop {
         wait_for_credit(credit).await;
@@ -187,7 +187,7 @@ async fn read(
             input.when_ready(|_| Ok(())).await?;
             let Ok(place) = events.reserve().await else { return Ok(()) };
             place.send(piece(Arc::default()));
-            wanted.wait_for(What::Waits).await;
+            awaited.wait_for(News::Waits).await;
         }
         let Ok(place) = events.reserve().await else { return Ok(()) };
         let room = buffer.get_mut(..credit.available_permits().min(CHUNK)).unwrap_or_default();

@@ -137,7 +137,7 @@ fn desc() -> JobDesc {
         forward: IofChannel::STDOUT,
         diag: true,
         on_failure: FailurePolicy::KillOnSignal,
-        told_ends: crate::msg::ToldEnds::Bad,
+        reported_ends: crate::msg::ReportedEnds::Bad,
         kill_after: Some(Duration::from_millis(1500)),
         checkpoint_command: Some("save".into()),
         restart_command: None,

@@ -32,7 +32,7 @@ pub(super) enum Call {
         bytes: usize,
     },
     /// Nothing depends on the answer.
-    Told(&'static str),
+    Notice(&'static str),
 }
 
 impl Calls {
@@ -53,7 +53,7 @@ impl Calls {
             Call::Register(of) => of == nspace,
             Call::SetupFork(proc) => proc.nspace == *nspace,
             Call::Output { to, .. } => to.is_for(nspace),
-            Call::Modex { .. } | Call::Explain(_) | Call::Told(_) => false,
+            Call::Modex { .. } | Call::Explain(_) | Call::Notice(_) => false,
         })
     }
 }

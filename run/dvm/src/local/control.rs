@@ -53,7 +53,7 @@ pub(super) fn act_on(
     }
     for (is_paused, ranks) in [false, true].into_iter().zip(paused).filter(|(_, ranks)| !ranks.is_empty()) {
         let call = ServerCall::Paused { nspace: nspace.clone(), ranks, is_paused };
-        cx.call(call, Call::Told("telling of a pause"));
+        cx.call(call, Call::Notice("reporting a pause"));
     }
     let waits = job.procs.values().any(|proc| proc.killed().is_some() && !proc.is_gone());
     match control {

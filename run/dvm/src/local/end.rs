@@ -16,7 +16,7 @@ use crate::local::restart;
 use crate::local::stdin;
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
-use crate::msg::{EndGroup, Ends, ExitStatus, FailurePolicy, OpId, Part, ProcEnd, Reached, ToldEnds, Up};
+use crate::msg::{EndGroup, Ends, ExitStatus, FailurePolicy, OpId, Part, ProcEnd, Reached, ReportedEnds, Up};
 use crate::ranges::Ranges;
 use crate::signals::SIGCONT;
 
@@ -66,9 +66,9 @@ pub(super) fn settle(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
         killed_by_us: exit.killed.is_some(),
         lost_connection: proc.lost_connection(),
     };
-    let telling = match (job.desc.on_failure, job.desc.told_ends) {
+    let telling = match (job.desc.on_failure, job.desc.reported_ends) {
         // Only the first failure is reported; the others are in the job's end.
-        (FailurePolicy::KillJob, ToldEnds::Deciding) => !job.reported_failure,
+        (FailurePolicy::KillJob, ReportedEnds::Deciding) => !job.reported_failure,
         _ => true,
     };
     let ends_job = job.desc.on_failure.ends_job(&end);
@@ -79,7 +79,7 @@ pub(super) fn settle(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
     if end.is_failure() && telling {
         job.reported_failure = true;
         cx.post(Up::Failed(end));
-    } else if !end.is_failure() && !is_kept && job.desc.told_ends == ToldEnds::All {
+    } else if !end.is_failure() && !is_kept && job.desc.reported_ends == ReportedEnds::All {
         cx.post(Up::Left(end));
     }
     if ends_job {

@@ -10,7 +10,7 @@ use crate::local::calls::Call;
 use crate::local::turn::Cx;
 
 pub(super) fn pass_on(cx: &mut Cx<'_>, event: &Event) {
-    cx.call(ServerCall::Notify(event.clone()), Call::Told("passing on an event"));
+    cx.call(ServerCall::Notify(event.clone()), Call::Notice("passing on an event"));
 }
 
 pub(super) fn announce(
@@ -21,5 +21,5 @@ pub(super) fn announce(
 ) {
     let (event, concerned) = (event.clone(), concerned.map(<[_]>::to_vec));
     let call = ServerCall::Announce { event, number, concerned, ago };
-    cx.call(call, Call::Told("passing on what happened to a job"));
+    cx.call(call, Call::Notice("passing on what happened to a job"));
 }

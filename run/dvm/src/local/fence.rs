@@ -134,7 +134,7 @@ impl Rounds {
         let procs = series.members.iter().flat_map(named).collect();
         let id = series.id.as_deref().unwrap_or_default().to_owned();
         let fails = ServerCall::FailCollective { kind: series.kind, id, procs, status };
-        cx.call(fails, Call::Told("the failure of a collective"));
+        cx.call(fails, Call::Notice("the failure of a collective"));
     }
 
     /// Reports operations that have waited for a while, each once: the root then has daemons check whether members have ended
@@ -234,7 +234,7 @@ pub(super) fn without(cx: &mut Cx<'_>, job: &mut LocalJob, ranks: &Ranges) {
     if job.registered {
         let (nspace, ranks) = (job.desc.nspace.clone(), ranks.iter().map(Rank).collect());
         let fails = ServerCall::FailCollectivesOf { nspace, ranks };
-        cx.call(fails, Call::Told("the failure of the collectives of ranks that are gone"));
+        cx.call(fails, Call::Notice("the failure of the collectives of ranks that are gone"));
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn begin(cx: &mut Cx<'_>, jobs: &mut Jobs, table: &Arc<NodeTable>, de
 pub(super) fn prepare(cx: &mut Cx<'_>, proc: &ProcId) {
     let (uid, gid) = (cx.config.uid, cx.config.gid);
     let register = ServerCall::RegisterClient { proc: proc.clone(), uid, gid };
-    cx.call(register, Call::Told("registering a client"));
+    cx.call(register, Call::Notice("registering a client"));
     cx.call(ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc.clone()));
 }
 
@@ -130,6 +130,6 @@ pub(super) fn try_started(cx: &mut Cx<'_>, job: &mut LocalJob) {
     let (failed, after) = (job.start_failed, job.started_after);
     let programs = std::mem::take(&mut job.programs);
     let known = job.procs.iter().filter_map(|(rank, proc)| Some((*rank, proc.pid()?))).collect();
-    cx.call(ServerCall::Started { nspace: nspace.clone(), pids: known }, Call::Told("telling pids"));
+    cx.call(ServerCall::Started { nspace: nspace.clone(), pids: known }, Call::Notice("reporting pids"));
     cx.join(OpId::Started(nspace), Part::Started { pids, programs, failed, after });
 }

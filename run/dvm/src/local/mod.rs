@@ -309,10 +309,10 @@ impl Tables {
             (Some(Call::Output { to, piece, bytes }), result) => {
                 self.delivering.left(cx, to, piece, bytes, &result);
             }
-            (Some(Call::Told(what)), ServerReturn::Done(status)) if !status.is_success() => {
+            (Some(Call::Notice(what)), ServerReturn::Done(status)) if !status.is_success() => {
                 tracing::warn!(what, %status, "the server refused");
             }
-            (Some(Call::Told(_)), _) => {}
+            (Some(Call::Notice(_)), _) => {}
             (Some(call), result) => {
                 tracing::error!(?call, ?result, "the server gave an answer of another kind")
             }

@@ -144,7 +144,7 @@ impl Proc {
     pub(super) fn release(&mut self, cx: &mut Cx<'_>, id: &ProcId) {
         if let Phase::Settled(exit) = &self.phase {
             self.phase = Phase::Released(exit.clone());
-            cx.call(ServerCall::DeregisterClient(id.clone()), Call::Told("forgetting a client"));
+            cx.call(ServerCall::DeregisterClient(id.clone()), Call::Notice("forgetting a client"));
         }
         self.acknowledge_losses(cx);
     }

@@ -55,7 +55,7 @@ impl Tables {
         job.answer_held(cx, &all, Status::SUCCESS, None);
         self.requests.forget(cx, nspace);
         if job.registered {
-            cx.call(ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));
+            cx.call(ServerCall::DeregisterNspace(nspace.clone()), Call::Notice("forgetting a job"));
         }
         if !job.procs.is_empty() {
             cx.effect(Effect::Forget {

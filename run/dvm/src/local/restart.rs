@@ -61,7 +61,7 @@ pub(super) fn renewed(
         forget_values(cx, job, ranks);
         let info = job.desc.job_info(cx.config.id, &cx.config.scratch, table, &job.lives);
         let call = ServerCall::RegisterNspace(Box::new(info));
-        cx.call(call, Call::Told("telling of restarted ranks"));
+        cx.call(call, Call::Notice("reporting restarted ranks"));
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) fn advance(cx: &mut Cx<'_>, job: &mut LocalJob) {
     }
     if !started.is_empty() {
         let call = ServerCall::Started { nspace: job.desc.nspace.clone(), pids: started };
-        cx.call(call, Call::Told("telling pids"));
+        cx.call(call, Call::Notice("reporting pids"));
     }
 }
 
@@ -175,5 +175,5 @@ pub(super) fn give_place_up(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank) {
 fn forget_values(cx: &mut Cx<'_>, job: &LocalJob, ranks: &Ranges) {
     let (nspace, ranks) = (job.desc.nspace.clone(), ranks.iter().map(Rank).collect());
     let call = ServerCall::ForgetValues { nspace, ranks };
-    cx.call(call, Call::Told("forgetting the values of restarted ranks"));
+    cx.call(call, Call::Notice("forgetting the values of restarted ranks"));
 }

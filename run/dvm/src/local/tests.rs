@@ -17,14 +17,14 @@ use crate::config::Limits;
 use crate::effect::Effect;
 use crate::msg::{
     Agreed, AppDesc, Collective, Control, ControlRequest, ExitStatus, FailurePolicy, JobDesc, Members, Part,
-    Pauser, Places, Policy, Results, Side, StdinTarget, Task, TaskId, ToldEnds,
+    Pauser, Places, Policy, ReportedEnds, Results, Side, StdinTarget, Task, TaskId,
 };
 use crate::ranges::Ranges;
 use crate::signals::{SIGKILL, SIGSTOP};
 
 mod freed;
 
-struct Told {
+struct LocalScene {
     local: Local,
     now: Time,
     /// Its outputs that the test has not checked yet.
@@ -71,7 +71,7 @@ fn desc() -> Arc<JobDesc> {
         forward: IofChannel::ALL,
         diag: false,
         on_failure: FailurePolicy::Continue,
-        told_ends: ToldEnds::default(),
+        reported_ends: ReportedEnds::default(),
         kill_after: None,
         checkpoint_command: None,
         restart_command: None,
@@ -81,29 +81,29 @@ fn desc() -> Arc<JobDesc> {
     })
 }
 
-impl Told {
+impl LocalScene {
     /// Node 1 of three.
-    fn new() -> Told {
+    fn new() -> LocalScene {
         let config = NodeConfig::for_test(1, 3, Topology::synthetic(1, 1, 1, 4, 1));
-        let mut told = Told { local: Local::new(config), now: Time(0), wishes: VecDeque::new() };
+        let mut scene = LocalScene { local: Local::new(config), now: Time(0), wishes: VecDeque::new() };
         let names = ["n0", "n1", "n2"].map(Arc::from).to_vec();
-        told.down(Down::Table(Arc::new(NodeTable::new(names))));
-        told
+        scene.down(Down::Table(Arc::new(NodeTable::new(names))));
+        scene
     }
 
     /// Its processes run.
-    fn running() -> Told {
-        Told::running_job(desc())
+    fn running() -> LocalScene {
+        LocalScene::running_job(desc())
     }
 
-    fn running_job(desc: Arc<JobDesc>) -> Told {
-        let mut told = Told::new();
-        told.down(Down::Start(desc));
-        told.serve();
+    fn running_job(desc: Arc<JobDesc>) -> LocalScene {
+        let mut scene = LocalScene::new();
+        scene.down(Down::Start(desc));
+        scene.serve();
         for rank in [0, 1] {
-            told.tell(ToLocal::Spawned { proc: proc(rank), pid: 100 + rank, program: "/bin/a".into() });
+            scene.tell(ToLocal::Spawned { proc: proc(rank), pid: 100 + rank, program: "/bin/a".into() });
         }
-        told
+        scene
     }
 
     fn tell(&mut self, what: ToLocal) {
@@ -196,15 +196,15 @@ impl Told {
 
 #[test]
 fn its_own_processes_are_started_and_no_others() {
-    let told = Told::running();
+    let scene = LocalScene::running();
     let spawned = |wish: &FromLocal| match wish {
         FromLocal::Effect(Effect::Spawn(start)) => Some(start.proc.rank.0),
         _ => None,
     };
-    assert_eq!(told.wishes.iter().filter_map(spawned).collect::<Vec<_>>(), [0, 1]);
-    let Some(Part::Started { pids, programs, failed: false, .. }) = told.part(&OpId::Started(nspace()))
+    assert_eq!(scene.wishes.iter().filter_map(spawned).collect::<Vec<_>>(), [0, 1]);
+    let Some(Part::Started { pids, programs, failed: false, .. }) = scene.part(&OpId::Started(nspace()))
     else {
-        panic!("{:?}", told.wishes)
+        panic!("{:?}", scene.wishes)
     };
     assert_eq!([0, 1, 2].map(|rank| programs.of(rank).is_some()), [true, true, false]);
     assert_eq!(*pids, [(0, 100), (1, 101)]);
@@ -212,55 +212,55 @@ fn its_own_processes_are_started_and_no_others() {
 
 #[test]
 fn the_first_process_is_reported_before_the_others_run() {
-    let mut told = Told::new();
-    told.down(Down::Start(desc()));
-    told.serve();
-    let began = |told: &Told| {
+    let mut scene = LocalScene::new();
+    scene.down(Down::Start(desc()));
+    scene.serve();
+    let began = |scene: &LocalScene| {
         let is_beginning =
             |wish: &&FromLocal| matches!(wish, FromLocal::Post(Up::Began { nspace: of }) if *of == nspace());
-        told.wishes.iter().filter(is_beginning).count()
+        scene.wishes.iter().filter(is_beginning).count()
     };
-    assert_eq!(began(&told), 0);
-    told.tell(ToLocal::Spawned { proc: proc(1), pid: 101, program: "/bin/a".into() });
-    assert_eq!(began(&told), 1);
-    assert!(told.part(&OpId::Started(nspace())).is_none());
-    told.tell(ToLocal::Spawned { proc: proc(0), pid: 100, program: "/bin/a".into() });
-    assert_eq!(began(&told), 1);
-    assert!(told.part(&OpId::Started(nspace())).is_some());
+    assert_eq!(began(&scene), 0);
+    scene.tell(ToLocal::Spawned { proc: proc(1), pid: 101, program: "/bin/a".into() });
+    assert_eq!(began(&scene), 1);
+    assert!(scene.part(&OpId::Started(nspace())).is_none());
+    scene.tell(ToLocal::Spawned { proc: proc(0), pid: 100, program: "/bin/a".into() });
+    assert_eq!(began(&scene), 1);
+    assert!(scene.part(&OpId::Started(nspace())).is_some());
 }
 
 #[test]
 fn failures_are_reported_at_once_and_the_end_when_all_ended() {
-    let mut told = Told::running();
-    told.exit(1, ExitStatus::Code(3));
-    assert!(matches!(told.posts()[..], [Up::Failed(end)] if end.proc == proc(1) && end.node == "n1"));
-    assert!(told.part(&OpId::Ended(nspace())).is_none());
-    told.exit(0, ExitStatus::Code(0));
-    let Some(Part::Ends(ends)) = told.part(&OpId::Ended(nspace())) else { panic!("{:?}", told.wishes) };
+    let mut scene = LocalScene::running();
+    scene.exit(1, ExitStatus::Code(3));
+    assert!(matches!(scene.posts()[..], [Up::Failed(end)] if end.proc == proc(1) && end.node == "n1"));
+    assert!(scene.part(&OpId::Ended(nspace())).is_none());
+    scene.exit(0, ExitStatus::Code(0));
+    let Some(Part::Ends(ends)) = scene.part(&OpId::Ended(nspace())) else { panic!("{:?}", scene.wishes) };
     let by_status: Vec<_> = ends.groups.iter().map(|end| (end.ranks.clone(), end.status)).collect();
     let expected = [(0, ExitStatus::Code(0)), (1, ExitStatus::Code(3))];
     assert_eq!(by_status, expected.map(|(rank, status)| (Ranges::single(rank), Some(status))));
-    told.wishes.clear();
-    told.down(Down::Forget { nspace: nspace() });
-    assert!(told.wishes.iter().any(|wish| matches!(wish, FromLocal::Effect(Effect::Forget { .. }))));
+    scene.wishes.clear();
+    scene.down(Down::Forget { nspace: nspace() });
+    assert!(scene.wishes.iter().any(|wish| matches!(wish, FromLocal::Effect(Effect::Forget { .. }))));
 }
 
 #[test]
 fn a_rank_that_ignores_termination_is_killed() {
-    let mut told = Told::running();
+    let mut scene = LocalScene::running();
     let action = Control::Terminate { signal: 2 };
-    told.down(Down::Control {
+    scene.down(Down::Control {
         nspace: nspace(),
         ranks: Some(Ranges::single(1)),
         action,
         pauser: Pauser::User,
     });
-    assert_eq!(told.signals(), [(1, 15)]);
-    told.now = told.now.after(Limits::default().kill_grace);
-    while told.local.deadline().is_some_and(|due| due <= told.now) {
-        told.tell(ToLocal::Tick);
+    assert_eq!(scene.signals(), [(1, 15)]);
+    scene.now = scene.now.after(Limits::default().kill_grace);
+    while scene.local.deadline().is_some_and(|due| due <= scene.now) {
+        scene.tell(ToLocal::Tick);
     }
-    assert_eq!(told.signals(), [(1, 15), (1, 9)]);
+    assert_eq!(scene.signals(), [(1, 15), (1, 9)]);
 }
 
 #[test]
@@ -268,60 +268,60 @@ fn a_job_may_say_how_long_its_ranks_have_to_end() {
     let longer = Limits::default().kill_grace * 2;
     let mut desc = desc();
     Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.kill_after = Some(longer));
-    let mut told = Told::running_job(desc);
-    told.down(Down::Control {
+    let mut scene = LocalScene::running_job(desc);
+    scene.down(Down::Control {
         nspace: nspace(),
         ranks: None,
         action: Control::Terminate { signal: 15 },
         pauser: Pauser::User,
     });
-    let asked = told.signals();
-    told.now = told.now.after(longer - Duration::from_millis(1));
-    told.tell(ToLocal::Tick);
-    assert_eq!(told.signals(), asked);
-    told.now = told.now.after(Duration::from_millis(1));
-    while told.local.deadline().is_some_and(|due| due <= told.now) {
-        told.tell(ToLocal::Tick);
+    let asked = scene.signals();
+    scene.now = scene.now.after(longer - Duration::from_millis(1));
+    scene.tell(ToLocal::Tick);
+    assert_eq!(scene.signals(), asked);
+    scene.now = scene.now.after(Duration::from_millis(1));
+    while scene.local.deadline().is_some_and(|due| due <= scene.now) {
+        scene.tell(ToLocal::Tick);
     }
-    assert_eq!(told.signals().len(), 2 * asked.len());
+    assert_eq!(scene.signals().len(), 2 * asked.len());
 }
 
 #[test]
 fn a_request_may_say_how_long_ranks_have_to_end() {
-    let mut told = Told::running();
-    let terminate = |told: &mut Told, number: u32, rank: u32, grace: Option<u64>| {
+    let mut scene = LocalScene::running();
+    let terminate = |scene: &mut LocalScene, number: u32, rank: u32, grace: Option<u64>| {
         let id = TaskId { operation: 1, number, daemons: Ranges::single(1) };
         let targets = Members { nspace: nspace(), ranks: Ranges::single(rank) };
         let actions = vec![Control::Terminate { signal: 15 }];
         let request = ControlRequest { grace: grace.map(Duration::from_secs), ..ControlRequest::of(actions) };
         let task = Task::Control { targets, request: Arc::new(request) };
-        told.down(Down::Task { id, task: Arc::new(task) });
+        scene.down(Down::Task { id, task: Arc::new(task) });
     };
-    terminate(&mut told, 1, 0, Some(60));
-    terminate(&mut told, 2, 1, Some(1));
+    terminate(&mut scene, 1, 0, Some(60));
+    terminate(&mut scene, 2, 1, Some(1));
     // A grace period may be shortened, but not extended.
-    terminate(&mut told, 3, 1, Some(100));
-    let after = |told: &mut Told, seconds: u64| {
-        told.now = Time(0).after(Duration::from_secs(seconds));
-        while told.local.deadline().is_some_and(|due| due <= told.now) {
-            told.tell(ToLocal::Tick);
+    terminate(&mut scene, 3, 1, Some(100));
+    let after = |scene: &mut LocalScene, seconds: u64| {
+        scene.now = Time(0).after(Duration::from_secs(seconds));
+        while scene.local.deadline().is_some_and(|due| due <= scene.now) {
+            scene.tell(ToLocal::Tick);
         }
-        let killed = told.signals().into_iter().filter(|(_, signal)| *signal == SIGKILL);
+        let killed = scene.signals().into_iter().filter(|(_, signal)| *signal == SIGKILL);
         killed.map(|(rank, _)| rank).collect::<Vec<_>>()
     };
-    assert_eq!(after(&mut told, 0), []);
-    assert_eq!(after(&mut told, 1), [1]);
-    assert_eq!(after(&mut told, 59), [1]);
-    assert_eq!(after(&mut told, 60), [1, 0]);
+    assert_eq!(after(&mut scene, 0), []);
+    assert_eq!(after(&mut scene, 1), [1]);
+    assert_eq!(after(&mut scene, 59), [1]);
+    assert_eq!(after(&mut scene, 60), [1, 0]);
 }
 
-fn renew(told: &mut Told, task: Task) -> OpId {
+fn renew(scene: &mut LocalScene, task: Task) -> OpId {
     let id = TaskId { operation: 9, number: 1, daemons: Ranges::single(1) };
     let id = match task {
         Task::Renew { .. } => TaskId { number: 2, ..id },
         _ => id,
     };
-    told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+    scene.down(Down::Task { id: id.clone(), task: Arc::new(task) });
     OpId::Task(id)
 }
 
@@ -330,16 +330,17 @@ fn rank_one() -> Members {
 }
 
 /// The environment entries of the last process that was started.
-fn started_with(told: &Told) -> Vec<String> {
-    let mut starts = told.wishes.iter().rev().filter_map(|wish| match wish {
+fn started_with(scene: &LocalScene) -> Vec<String> {
+    let mut starts = scene.wishes.iter().rev().filter_map(|wish| match wish {
         FromLocal::Effect(Effect::Spawn(start)) => Some(start.env.iter().map(Text::to_string_lossy)),
         _ => None,
     });
     starts.next().into_iter().flatten().filter(|entry| entry.starts_with("PHALANX_RESTART")).collect()
 }
 
-fn ends_of_streams(told: &Told) -> usize {
-    told.wishes
+fn ends_of_streams(scene: &LocalScene) -> usize {
+    scene
+        .wishes
         .iter()
         .filter(|wish| matches!(wish, FromLocal::Stream(piece) if piece.data.is_empty()))
         .count()
@@ -347,72 +348,76 @@ fn ends_of_streams(told: &Told) -> usize {
 
 #[test]
 fn a_rank_is_started_again_when_nothing_of_it_is_left() {
-    let mut told = Told::running();
-    told.wishes.clear();
-    let cleared = renew(&mut told, Task::Clear { targets: rank_one() });
+    let mut scene = LocalScene::running();
+    scene.wishes.clear();
+    let cleared = renew(&mut scene, Task::Clear { targets: rank_one() });
     let kills = |wish: &FromLocal| matches!(wish, FromLocal::Effect(Effect::SignalTree { signal: 9, .. }));
-    assert!(told.wishes.iter().any(kills) && told.part(&cleared).is_none());
-    told.tell(ToLocal::Exited {
+    assert!(scene.wishes.iter().any(kills) && scene.part(&cleared).is_none());
+    scene.tell(ToLocal::Exited {
         proc: proc(1),
         status: ExitStatus::Signal { number: 9, core_dumped: false },
     });
-    assert!(told.part(&cleared).is_none(), "its output may hold more");
+    assert!(scene.part(&cleared).is_none(), "its output may hold more");
     for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
-        told.tell(ToLocal::OutputClosed { proc: proc(1), channel });
+        scene.tell(ToLocal::OutputClosed { proc: proc(1), channel });
     }
     let mut well = Results::default();
     well.set(&Ranges::single(1), Status::SUCCESS);
-    assert!(matches!(told.part(&cleared), Some(Part::Results(results)) if *results == well));
-    assert_eq!((told.posts().len(), ends_of_streams(&told)), (0, 0), "nobody hears of an end");
+    assert!(matches!(scene.part(&cleared), Some(Part::Results(results)) if *results == well));
+    assert_eq!((scene.posts().len(), ends_of_streams(&scene)), (0, 0), "nobody hears of an end");
     let from = Some(Text::from("night"));
-    told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from });
-    let renewed = renew(&mut told, Task::Renew { targets: rank_one() });
-    told.serve();
-    assert_eq!(started_with(&told), ["PHALANX_RESTARTS=1", "PHALANX_RESTART_FROM=night"]);
-    assert!(told.part(&renewed).is_none());
-    told.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
-    assert!(matches!(told.part(&renewed), Some(Part::Renewed { pids, .. }) if *pids == [(1, 777)]));
-    told.exit(0, ExitStatus::Code(0));
-    told.exit(1, ExitStatus::Code(0));
-    assert!(told.part(&OpId::Ended(nspace())).is_some());
+    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from });
+    let renewed = renew(&mut scene, Task::Renew { targets: rank_one() });
+    scene.serve();
+    assert_eq!(started_with(&scene), ["PHALANX_RESTARTS=1", "PHALANX_RESTART_FROM=night"]);
+    assert!(scene.part(&renewed).is_none());
+    scene.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
+    assert!(matches!(scene.part(&renewed), Some(Part::Renewed { pids, .. }) if *pids == [(1, 777)]));
+    scene.exit(0, ExitStatus::Code(0));
+    scene.exit(1, ExitStatus::Code(0));
+    assert!(scene.part(&OpId::Ended(nspace())).is_some());
 }
 
 /// Acts on rank 1 by job control.
-fn steer_one(told: &mut Told, action: Control) -> OpId {
+fn steer_one(scene: &mut LocalScene, action: Control) -> OpId {
     let request = ControlRequest::of(vec![action]);
     let task = Task::Control { targets: rank_one(), request: Arc::new(request) };
     let id = TaskId { operation: 10, number: 1, daemons: Ranges::single(1) };
-    told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+    scene.down(Down::Task { id: id.clone(), task: Arc::new(task) });
     OpId::Task(id)
 }
 
 #[test]
 fn a_rank_between_two_lives_is_steered_in_the_next() {
     for (action, signal) in [(Control::Suspend, 19), (Control::Signal(10), 10), (Control::Kill, SIGKILL)] {
-        let mut told = Told::running();
-        renew(&mut told, Task::Clear { targets: rank_one() });
-        told.wishes.clear();
-        let steered = steer_one(&mut told, action);
-        assert!(told.signals().is_empty() && told.part(&steered).is_none(), "{action:?}: {:?}", told.wishes);
-        told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
-        assert!(told.part(&steered).is_none());
-        told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from: None });
-        let renewed = renew(&mut told, Task::Renew { targets: rank_one() });
+        let mut scene = LocalScene::running();
+        renew(&mut scene, Task::Clear { targets: rank_one() });
+        scene.wishes.clear();
+        let steered = steer_one(&mut scene, action);
+        assert!(
+            scene.signals().is_empty() && scene.part(&steered).is_none(),
+            "{action:?}: {:?}",
+            scene.wishes
+        );
+        scene.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
+        assert!(scene.part(&steered).is_none());
+        scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from: None });
+        let renewed = renew(&mut scene, Task::Renew { targets: rank_one() });
         let mut well = Results::default();
         well.set(&Ranges::single(1), Status::SUCCESS);
-        assert!(matches!(told.part(&steered), Some(Part::Results(results)) if *results == well));
-        told.serve();
+        assert!(matches!(scene.part(&steered), Some(Part::Results(results)) if *results == well));
+        scene.serve();
         let mut done = Results::default();
         if action == Control::Kill {
             done.set(&Ranges::single(1), Status::ERR_PROC_ABORTED);
-            assert!(started_with(&told).is_empty(), "it is not started to be killed");
+            assert!(started_with(&scene).is_empty(), "it is not started to be killed");
         } else {
-            told.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
+            scene.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
             done = well;
-            assert_eq!(told.signals(), [(1, signal)]);
+            assert_eq!(scene.signals(), [(1, signal)]);
         }
         assert!(
-            matches!(told.part(&renewed), Some(Part::Renewed { results, .. }) if *results == done),
+            matches!(scene.part(&renewed), Some(Part::Renewed { results, .. }) if *results == done),
             "{action:?}"
         );
     }
@@ -420,49 +425,50 @@ fn a_rank_between_two_lives_is_steered_in_the_next() {
 
 #[test]
 fn a_rank_goes_on_when_its_last_pause_has_ended() {
-    let mut told = Told::running();
+    let mut scene = LocalScene::running();
     let launcher = |action| {
         let pauser = Pauser::Launcher(ProcId::new(&Nspace::new("tool").unwrap(), Rank(0)));
         Down::Control { nspace: nspace(), ranks: None, action, pauser }
     };
     let user = |action| Down::Control { nspace: nspace(), ranks: None, action, pauser: Pauser::User };
-    let to_one = |told: &Told| told.signals().into_iter().filter(|(rank, _)| *rank == 1).collect::<Vec<_>>();
-    steer_one(&mut told, Control::Suspend);
-    told.down(launcher(Control::Suspend));
-    told.down(user(Control::Suspend));
-    assert_eq!(to_one(&told), [(1, 19); 3], "what it has started since is stopped with it");
-    told.wishes.clear();
-    told.down(user(Control::Resume));
-    told.down(user(Control::Resume));
-    steer_one(&mut told, Control::Resume);
-    assert_eq!(to_one(&told), [], "its launcher stands still");
-    told.down(launcher(Control::Resume));
-    assert_eq!(to_one(&told), [(1, 18)]);
+    let to_one =
+        |scene: &LocalScene| scene.signals().into_iter().filter(|(rank, _)| *rank == 1).collect::<Vec<_>>();
+    steer_one(&mut scene, Control::Suspend);
+    scene.down(launcher(Control::Suspend));
+    scene.down(user(Control::Suspend));
+    assert_eq!(to_one(&scene), [(1, 19); 3], "what it has started since is stopped with it");
+    scene.wishes.clear();
+    scene.down(user(Control::Resume));
+    scene.down(user(Control::Resume));
+    steer_one(&mut scene, Control::Resume);
+    assert_eq!(to_one(&scene), [], "its launcher stands still");
+    scene.down(launcher(Control::Resume));
+    assert_eq!(to_one(&scene), [(1, 18)]);
 }
 
 #[test]
 fn a_rank_that_gets_no_next_life_has_ended_before() {
-    let mut told = Told::running();
-    renew(&mut told, Task::Clear { targets: rank_one() });
-    told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
-    let steered = steer_one(&mut told, Control::Suspend);
-    assert!(told.part(&steered).is_none());
-    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill, pauser: Pauser::User });
+    let mut scene = LocalScene::running();
+    renew(&mut scene, Task::Clear { targets: rank_one() });
+    scene.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
+    let steered = steer_one(&mut scene, Control::Suspend);
+    assert!(scene.part(&steered).is_none());
+    scene.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill, pauser: Pauser::User });
     let mut gone = Results::default();
     gone.set(&Ranges::single(1), Status::ERR_NOT_FOUND);
-    assert!(matches!(told.part(&steered), Some(Part::Results(results)) if *results == gone));
+    assert!(matches!(scene.part(&steered), Some(Part::Results(results)) if *results == gone));
 }
 
 #[test]
 fn the_end_of_a_rank_before_its_restart_is_not_reported() {
     let mut desc = desc();
-    Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.told_ends = ToldEnds::All);
-    let mut told = Told::running_job(desc);
-    renew(&mut told, Task::Clear { targets: rank_one() });
-    told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
-    assert!(told.posts().is_empty(), "{:?}", told.wishes);
-    told.exit(0, ExitStatus::Code(0));
-    assert!(matches!(told.posts()[..], [Up::Left(end)] if end.proc == proc(0)));
+    Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.reported_ends = ReportedEnds::All);
+    let mut scene = LocalScene::running_job(desc);
+    renew(&mut scene, Task::Clear { targets: rank_one() });
+    scene.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
+    assert!(scene.posts().is_empty(), "{:?}", scene.wishes);
+    scene.exit(0, ExitStatus::Code(0));
+    assert!(matches!(scene.posts()[..], [Up::Left(end)] if end.proc == proc(0)));
 }
 
 #[test]
@@ -471,47 +477,47 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
         let mut desc = desc();
         let policy = FailurePolicy::Restart { most: 1 };
         Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.on_failure = policy);
-        Told::running_job(desc)
+        LocalScene::running_job(desc)
     };
     // The failure ends the job.
-    let mut told = recoverable();
-    told.exit(0, ExitStatus::Code(0));
-    told.exit(1, ExitStatus::Code(3));
-    assert!(matches!(told.posts()[..], [Up::Failed(end)] if end.proc == proc(1)));
-    assert!(told.part(&OpId::Ended(nspace())).is_none());
-    told.down(Down::Control {
+    let mut scene = recoverable();
+    scene.exit(0, ExitStatus::Code(0));
+    scene.exit(1, ExitStatus::Code(3));
+    assert!(matches!(scene.posts()[..], [Up::Failed(end)] if end.proc == proc(1)));
+    assert!(scene.part(&OpId::Ended(nspace())).is_none());
+    scene.down(Down::Control {
         nspace: nspace(),
         ranks: None,
         action: Control::Terminate { signal: 15 },
         pauser: Pauser::User,
     });
-    assert_eq!(ends_of_streams(&told), 2);
+    assert_eq!(ends_of_streams(&scene), 2);
     let piece =
         |wish: &FromLocal| if let FromLocal::Stream(piece) = wish { Some(piece.clone()) } else { None };
-    let ends = told.wishes.iter().filter_map(piece).collect();
-    told.tell(ToLocal::Taken(ends));
-    assert!(told.part(&OpId::Ended(nspace())).is_some());
+    let ends = scene.wishes.iter().filter_map(piece).collect();
+    scene.tell(ToLocal::Taken(ends));
+    assert!(scene.part(&OpId::Ended(nspace())).is_some());
     // The rank is started again.
-    let mut told = recoverable();
-    told.exit(1, ExitStatus::Code(3));
-    let cleared = renew(&mut told, Task::Clear { targets: rank_one() });
-    assert!(told.part(&cleared).is_some());
-    told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from: None });
-    renew(&mut told, Task::Renew { targets: rank_one() });
-    told.serve();
-    assert_eq!(started_with(&told), ["PHALANX_RESTARTS=1"]);
+    let mut scene = recoverable();
+    scene.exit(1, ExitStatus::Code(3));
+    let cleared = renew(&mut scene, Task::Clear { targets: rank_one() });
+    assert!(scene.part(&cleared).is_some());
+    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from: None });
+    renew(&mut scene, Task::Renew { targets: rank_one() });
+    scene.serve();
+    assert_eq!(started_with(&scene), ["PHALANX_RESTARTS=1"]);
     // The job ends before it runs.
-    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill, pauser: Pauser::User });
-    told.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
-    told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
-    told.exit(0, ExitStatus::Signal { number: 9, core_dumped: false });
-    assert!(told.part(&OpId::Ended(nspace())).is_some(), "{:?}", told.wishes);
-    told.down(Down::Forget { nspace: nspace() });
+    scene.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill, pauser: Pauser::User });
+    scene.tell(ToLocal::Spawned { proc: proc(1), pid: 777, program: "/bin/a".into() });
+    scene.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
+    scene.exit(0, ExitStatus::Signal { number: 9, core_dumped: false });
+    assert!(scene.part(&OpId::Ended(nspace())).is_some(), "{:?}", scene.wishes);
+    scene.down(Down::Forget { nspace: nspace() });
 }
 
 /// The processes started for commands: their names, and the command lines for sh.
-fn commands(told: &Told) -> Vec<(ProcId, String)> {
-    let starts = told.wishes.iter().filter_map(|wish| match wish {
+fn commands(scene: &LocalScene) -> Vec<(ProcId, String)> {
+    let starts = scene.wishes.iter().filter_map(|wish| match wish {
         FromLocal::Effect(Effect::Spawn(start)) if start.proc.nspace != nspace() => {
             Some((start.proc.clone(), start.argv[2].to_string_lossy()))
         }
@@ -524,27 +530,27 @@ fn commands(told: &Told) -> Vec<(ProcId, String)> {
 fn a_command_takes_the_checkpoint_of_each_rank() {
     let mut desc = desc();
     Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.checkpoint_command = Some("save".into()));
-    let mut told = Told::running_job(desc);
-    told.wishes.clear();
+    let mut scene = LocalScene::running_job(desc);
+    scene.wishes.clear();
     let targets = Members { nspace: nspace(), ranks: Ranges::first(3) };
     let id = TaskId { operation: 4, number: 1, daemons: Ranges::single(1) };
     let task = Task::Checkpoint { targets, name: "night".into(), limit: Duration::from_secs(5) };
-    told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
-    let [(first, save), (second, _)] = &commands(&told)[..] else { panic!("{:?}", told.wishes) };
+    scene.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+    let [(first, save), (second, _)] = &commands(&scene)[..] else { panic!("{:?}", scene.wishes) };
     assert_eq!(save, "save");
-    let end = |told: &mut Told, proc: &ProcId, status| {
-        told.tell(ToLocal::Spawned { proc: proc.clone(), pid: 900, program: "/bin/a".into() });
-        told.tell(ToLocal::Exited { proc: proc.clone(), status });
+    let end = |scene: &mut LocalScene, proc: &ProcId, status| {
+        scene.tell(ToLocal::Spawned { proc: proc.clone(), pid: 900, program: "/bin/a".into() });
+        scene.tell(ToLocal::Exited { proc: proc.clone(), status });
         let data = b"first\nno space\n"[..].into();
-        told.tell(ToLocal::Output { proc: proc.clone(), channel: IofChannel::STDERR, data });
+        scene.tell(ToLocal::Output { proc: proc.clone(), channel: IofChannel::STDERR, data });
         for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
-            told.tell(ToLocal::OutputClosed { proc: proc.clone(), channel });
+            scene.tell(ToLocal::OutputClosed { proc: proc.clone(), channel });
         }
     };
-    end(&mut told, first, ExitStatus::Code(0));
-    assert!(told.part(&OpId::Task(id.clone())).is_none());
-    end(&mut told, second, ExitStatus::Code(1));
-    let Some(Part::Results(results)) = told.part(&OpId::Task(id)) else { panic!("{:?}", told.wishes) };
+    end(&mut scene, first, ExitStatus::Code(0));
+    assert!(scene.part(&OpId::Task(id.clone())).is_none());
+    end(&mut scene, second, ExitStatus::Code(1));
+    let Some(Part::Results(results)) = scene.part(&OpId::Task(id)) else { panic!("{:?}", scene.wishes) };
     let by_status: Vec<_> = results.iter().map(|(status, ranks)| (status, ranks.to_string())).collect();
     assert_eq!(by_status, [(Status::ERROR, "1".into()), (Status::SUCCESS, "0".into())]);
     assert_eq!(results.why(Status::ERROR), Some("its command exited with code 1: no space"));
@@ -554,114 +560,114 @@ fn a_command_takes_the_checkpoint_of_each_rank() {
 fn commands_end_in_time_and_with_their_job() {
     let mut desc = desc();
     Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.checkpoint_command = Some("save".into()));
-    let mut told = Told::running_job(desc);
-    let take = |told: &mut Told, number: u32| {
-        told.wishes.clear();
+    let mut scene = LocalScene::running_job(desc);
+    let take = |scene: &mut LocalScene, number: u32| {
+        scene.wishes.clear();
         let id = TaskId { operation: 4, number, daemons: Ranges::single(1) };
         let targets = Members { nspace: nspace(), ranks: Ranges::single(0) };
         let task = Task::Checkpoint { targets, name: "night".into(), limit: Duration::from_secs(5) };
-        told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+        scene.down(Down::Task { id: id.clone(), task: Arc::new(task) });
         OpId::Task(id)
     };
-    let late = take(&mut told, 1);
-    let (slow, _) = commands(&told).remove(0);
-    told.wait(5);
+    let late = take(&mut scene, 1);
+    let (slow, _) = commands(&scene).remove(0);
+    scene.wait(5);
     let kills = |wish: &FromLocal| matches!(wish, FromLocal::Effect(Effect::SignalTree { proc, .. }) if *proc == slow);
-    assert!(told.wishes.iter().any(kills));
-    told.tell(ToLocal::Exited {
+    assert!(scene.wishes.iter().any(kills));
+    scene.tell(ToLocal::Exited {
         proc: slow.clone(),
         status: ExitStatus::Signal { number: 9, core_dumped: false },
     });
-    told.wait(1);
+    scene.wait(1);
     let is_late =
         |part: &Part| matches!(part, Part::Results(results) if results.why(Status::ERR_TIMEOUT).is_some());
-    assert!(told.part(&late).is_some_and(is_late), "{:?}", told.wishes);
-    let open = take(&mut told, 2);
-    told.exit(0, ExitStatus::Code(0));
-    told.exit(1, ExitStatus::Code(0));
-    told.down(Down::Forget { nspace: nspace() });
-    assert!(told.part(&open).is_some());
+    assert!(scene.part(&late).is_some_and(is_late), "{:?}", scene.wishes);
+    let open = take(&mut scene, 2);
+    scene.exit(0, ExitStatus::Code(0));
+    scene.exit(1, ExitStatus::Code(0));
+    scene.down(Down::Forget { nspace: nspace() });
+    assert!(scene.part(&open).is_some());
 }
 
 #[test]
 fn fences_are_counted_anew_when_a_rank_is_started_again() {
-    let mut told = Told::running();
-    let fence = |told: &mut Told, id: u64| {
-        told.wishes.clear();
+    let mut scene = LocalScene::running();
+    let fence = |scene: &mut LocalScene, id: u64| {
+        scene.wishes.clear();
         let (procs, data) = (vec![ProcId::all(&nspace())], Blob::default());
-        told.upcall(id, HostOp::Fence(FenceRequest { procs, data, info: Vec::new() }));
-        told.wishes.iter().find_map(|wish| match wish {
+        scene.upcall(id, HostOp::Fence(FenceRequest { procs, data, info: Vec::new() }));
+        scene.wishes.iter().find_map(|wish| match wish {
             FromLocal::Join(OpId::Collective(op), _) => Some(op.round),
             _ => None,
         })
     };
-    assert_eq!(fence(&mut told, 1), Some(1));
-    told.down(Down::Dead { nspace: nspace(), ranks: Ranges::single(2) });
-    assert_eq!(fence(&mut told, 2), None, "nobody comes for that rank");
-    told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(2), from: None });
-    assert_eq!(fence(&mut told, 3), Some((1 << 32) + 1), "others may not have counted the second");
+    assert_eq!(fence(&mut scene, 1), Some(1));
+    scene.down(Down::Dead { nspace: nspace(), ranks: Ranges::single(2) });
+    assert_eq!(fence(&mut scene, 2), None, "nobody comes for that rank");
+    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(2), from: None });
+    assert_eq!(fence(&mut scene, 3), Some((1 << 32) + 1), "others may not have counted the second");
 }
 
 #[test]
 fn a_signal_waits_for_its_process_to_run() {
-    let mut told = Told::new();
-    told.down(Down::Start(desc()));
-    told.serve();
-    told.down(Down::Control {
+    let mut scene = LocalScene::new();
+    scene.down(Down::Start(desc()));
+    scene.serve();
+    scene.down(Down::Control {
         nspace: nspace(),
         ranks: None,
         action: Control::Signal(10),
         pauser: Pauser::User,
     });
-    assert_eq!(told.signals(), []);
-    told.tell(ToLocal::Spawned { proc: proc(1), pid: 7, program: "/bin/a".into() });
-    assert_eq!(told.signals(), [(1, 10)]);
+    assert_eq!(scene.signals(), []);
+    scene.tell(ToLocal::Spawned { proc: proc(1), pid: 7, program: "/bin/a".into() });
+    assert_eq!(scene.signals(), [(1, 10)]);
 }
 
 #[test]
 fn data_of_a_lost_node_is_not_waited_for() {
-    let mut told = Told::running();
-    told.upcall(1, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::<Info>::new() }));
+    let mut scene = LocalScene::running();
+    scene.upcall(1, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::<Info>::new() }));
     let asks = |wish: &FromLocal| matches!(wish, FromLocal::Send(NodeId(2), Side::Modex { .. }));
-    assert!(told.wishes.iter().any(asks));
-    assert_eq!((told.reply(1), told.local.explain().len()), (None, 1));
-    told.tell(ToLocal::Without(NodeId(2)));
-    told.upcall(2, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::new() }));
+    assert!(scene.wishes.iter().any(asks));
+    assert_eq!((scene.reply(1), scene.local.explain().len()), (None, 1));
+    scene.tell(ToLocal::Without(NodeId(2)));
+    scene.upcall(2, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::new() }));
     let gone = HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC));
-    assert_eq!((told.reply(1), told.reply(2)), (Some(&gone), Some(&gone)));
+    assert_eq!((scene.reply(1), scene.reply(2)), (Some(&gone), Some(&gone)));
 }
 
 #[test]
 fn late_answers_are_not_taken_for_those_of_restarted_ranks() {
-    let mut told = Told::running();
-    told.upcall(1, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::new() }));
-    let asked = |told: &Told| {
-        let asks = told.wishes.iter().filter_map(|wish| match wish {
+    let mut scene = LocalScene::running();
+    scene.upcall(1, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::new() }));
+    let asked = |scene: &LocalScene| {
+        let asks = scene.wishes.iter().filter_map(|wish| match wish {
             FromLocal::Send(NodeId(2), Side::Modex { id, .. }) => Some(*id),
             _ => None,
         });
         asks.collect::<Vec<u64>>()
     };
-    let before = asked(&told);
-    told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(2), from: None });
+    let before = asked(&scene);
+    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(2), from: None });
     let forgets = |wish: &FromLocal| matches!(wish, FromLocal::Call { call: ServerCall::ForgetValues { ranks, .. }, .. } if *ranks == [Rank(2)]);
-    assert!(told.wishes.iter().any(forgets), "{:?}", told.wishes);
-    let all = asked(&told);
-    let answer = |told: &mut Told, id: u64, of: &[u8]| {
+    assert!(scene.wishes.iter().any(forgets), "{:?}", scene.wishes);
+    let all = asked(&scene);
+    let answer = |scene: &mut LocalScene, id: u64, of: &[u8]| {
         let side = Side::ModexIs { id, result: Ok(Blob::from(of.to_vec())) };
-        told.tell(ToLocal::Side { from: NodeId(2), side });
+        scene.tell(ToLocal::Side { from: NodeId(2), side });
     };
-    answer(&mut told, before[0], b"old");
-    assert_eq!((told.reply(1), all.len()), (None, 2));
-    answer(&mut told, all[1], b"new");
-    assert_eq!(told.reply(1), Some(&HostReply::Modex(Ok(Blob::from(b"new".to_vec())))));
+    answer(&mut scene, before[0], b"old");
+    assert_eq!((scene.reply(1), all.len()), (None, 2));
+    answer(&mut scene, all[1], b"new");
+    assert_eq!(scene.reply(1), Some(&HostReply::Modex(Ok(Blob::from(b"new".to_vec())))));
 }
 
 #[test]
 fn a_fence_is_answered_with_the_data_of_all() {
-    let mut told = Told::running();
+    let mut scene = LocalScene::running();
     let (procs, data) = (vec![ProcId::all(&nspace())], Blob::from(b"ours".to_vec()));
-    told.upcall(1, HostOp::Fence(FenceRequest { procs, info: Vec::new(), data }));
+    scene.upcall(1, HostOp::Fence(FenceRequest { procs, info: Vec::new(), data }));
     let members = [Members { nspace: nspace(), ranks: Ranges::first(3) }].into();
     let op = OpId::Collective(Collective {
         kind: CollectiveKind::Fence,
@@ -670,37 +676,37 @@ fn a_fence_is_answered_with_the_data_of_all() {
         round: 1,
         policy: Policy::Fixed,
     });
-    assert!(matches!(told.part(&op), Some(Part::Modex(blobs)) if blobs.len() == 1));
-    assert_eq!(told.local.daemons_of(&op), Some([1, 2].into_iter().collect()));
+    assert!(matches!(scene.part(&op), Some(Part::Modex(blobs)) if blobs.len() == 1));
+    assert_eq!(scene.local.daemons_of(&op), Some([1, 2].into_iter().collect()));
     let all = Blob::from(b"ours and theirs".to_vec());
-    told.down(Down::Done { op: Arc::new(op), outcome: Ok(Agreed::Modex(all.clone())) });
-    assert_eq!(told.reply(1), Some(&HostReply::Modex(Ok(all))));
+    scene.down(Down::Done { op: Arc::new(op), outcome: Ok(Agreed::Modex(all.clone())) });
+    assert_eq!(scene.reply(1), Some(&HostReply::Modex(Ok(all))));
 }
 
 #[test]
 fn upcalls_for_the_root_are_answered_by_it() {
-    let mut told = Told::running();
+    let mut scene = LocalScene::running();
     let op = HostOp::Log(Asked {
         from: proc(0),
         request: Log { timestamp: 0, data: Vec::new(), directives: Vec::new() },
     });
-    told.upcall(5, op.clone());
-    let [Up::Host { request, op: asked }] = told.posts()[..] else { panic!("{:?}", told.wishes) };
+    scene.upcall(5, op.clone());
+    let [Up::Host { request, op: asked }] = scene.posts()[..] else { panic!("{:?}", scene.wishes) };
     assert_eq!(*asked, op);
     let reply = HostReply::Done(Status::SUCCESS);
-    told.down(Down::Reply { request: *request, reply: reply.clone() });
-    assert_eq!(told.reply(5), Some(&reply));
+    scene.down(Down::Reply { request: *request, reply: reply.clone() });
+    assert_eq!(scene.reply(5), Some(&reply));
 }
 
 #[test]
 fn user_hears_why_a_connection_was_closed() {
-    let mut told = Told::running();
+    let mut scene = LocalScene::running();
     for rank in [0, 1] {
         let cut_off = Some("it sent too much".to_owned());
-        told.upcall(u64::from(rank), HostOp::ClientLost(ClientLost { proc: proc(rank), cut_off }));
+        scene.upcall(u64::from(rank), HostOp::ClientLost(ClientLost { proc: proc(rank), cut_off }));
     }
     let text = "the connection of rank 0 (on n1) to its PMIx server was closed: it sent too much".to_owned();
-    let notes = told.posts().into_iter().filter_map(|up| match up {
+    let notes = scene.posts().into_iter().filter_map(|up| match up {
         Up::Note { about, text } => Some((about.clone(), text.clone())),
         _ => None,
     });
@@ -710,14 +716,14 @@ fn user_hears_why_a_connection_was_closed() {
 
 #[test]
 fn user_hears_which_rank_was_refused_for_its_user() {
-    let mut told = Told::running();
+    let mut scene = LocalScene::running();
     for rank in [1, 0] {
         let refused = ClientRefused { proc: proc(rank), uid: 77, pid: Some(4711), expected: 1000 };
-        told.upcall(u64::from(rank), HostOp::ClientRefused(refused));
-        assert_eq!(told.reply(rank.into()), Some(&HostReply::Done(Status::SUCCESS)));
+        scene.upcall(u64::from(rank), HostOp::ClientRefused(refused));
+        assert_eq!(scene.reply(rank.into()), Some(&HostReply::Done(Status::SUCCESS)));
     }
     // Only the first of a job is reported.
-    let [Up::Note { about: Some(about), text }] = told.posts()[..] else { panic!("{:?}", told.wishes) };
+    let [Up::Note { about: Some(about), text }] = scene.posts()[..] else { panic!("{:?}", scene.wishes) };
     let begin = "the PMIx server of n1 has refused rank 1: the process that calls itself so (pid 4711) runs as user 77, \
                  and the job as user 1000. ";
     assert!(*about == proc(1) && text.starts_with(begin), "{text}");
@@ -730,32 +736,32 @@ fn pausing(number: u32) -> TaskId {
 #[test]
 fn a_pause_is_answered_when_nothing_of_its_ranks_goes_on() {
     for escaped in [false, true] {
-        let mut told = Told::running();
-        let pause = |told: &mut Told, number| {
+        let mut scene = LocalScene::running();
+        let pause = |scene: &mut LocalScene, number| {
             let targets = Members { nspace: nspace(), ranks: Ranges::first(3) };
             let request = Arc::new(ControlRequest::of(vec![Control::Suspend]));
             let task = Task::Control { targets, request };
-            told.down(Down::Task { id: pausing(number), task: Arc::new(task) });
+            scene.down(Down::Task { id: pausing(number), task: Arc::new(task) });
         };
-        pause(&mut told, 1);
-        assert_eq!(told.signals(), [(0, SIGSTOP), (1, SIGSTOP)]);
-        told.tell(ToLocal::TreeStopped { proc: proc(0), escaped: false });
-        assert!(told.part(&OpId::Task(pausing(1))).is_none());
-        told.tell(ToLocal::TreeStopped { proc: proc(1), escaped });
+        pause(&mut scene, 1);
+        assert_eq!(scene.signals(), [(0, SIGSTOP), (1, SIGSTOP)]);
+        scene.tell(ToLocal::TreeStopped { proc: proc(0), escaped: false });
+        assert!(scene.part(&OpId::Task(pausing(1))).is_none());
+        scene.tell(ToLocal::TreeStopped { proc: proc(1), escaped });
         let mut expected = Results::default();
         expected.set(&Ranges::single(0), Status::SUCCESS);
         let status = if escaped { Status::ERR_PARTIAL_SUCCESS } else { Status::SUCCESS };
         expected.set(&Ranges::single(1), status);
-        let Some(Part::Results(results)) = told.part(&OpId::Task(pausing(1))) else {
-            panic!("{:?}", told.wishes)
+        let Some(Part::Results(results)) = scene.part(&OpId::Task(pausing(1))) else {
+            panic!("{:?}", scene.wishes)
         };
         assert!(results.iter().eq(expected.iter()), "{results:?}");
         assert_eq!(results.why(Status::ERR_PARTIAL_SUCCESS).is_some(), escaped);
-        assert_eq!(told.posts().len(), usize::from(escaped), "the user hears of it: {:?}", told.wishes);
-        told.wishes.clear();
-        pause(&mut told, 2);
-        assert_eq!(told.signals(), [(0, SIGSTOP), (1, SIGSTOP)], "what has appeared since is stopped, too");
-        told.down(Down::Forget { nspace: nspace() });
-        assert!(told.part(&OpId::Task(pausing(2))).is_some());
+        assert_eq!(scene.posts().len(), usize::from(escaped), "the user hears of it: {:?}", scene.wishes);
+        scene.wishes.clear();
+        pause(&mut scene, 2);
+        assert_eq!(scene.signals(), [(0, SIGSTOP), (1, SIGSTOP)], "what has appeared since is stopped, too");
+        scene.down(Down::Forget { nspace: nspace() });
+        assert!(scene.part(&OpId::Task(pausing(2))).is_some());
     }
 }

@@ -17,5 +17,5 @@ pub(super) fn say(cx: &mut Cx<'_>, tool: &ProcId, text: &str) {
         data: text.as_bytes().to_vec().into(),
         info: Vec::new(),
     };
-    cx.call(call, Call::Told("telling a tool why its job does not start"));
+    cx.call(call, Call::Notice("telling a tool why its job does not start"));
 }

@@ -37,7 +37,7 @@ pub(crate) struct JobDesc {
     /// Its processes have a third output stream.
     pub diag: bool,
     pub on_failure: FailurePolicy,
-    pub told_ends: ToldEnds,
+    pub reported_ends: ReportedEnds,
     /// From the polite signal to SIGKILL, if the job has its own time.
     pub kill_after: Option<Duration>,
     /// Shell commands: one takes a checkpoint of a process, the other runs instead of the program of a process that restarts
@@ -341,7 +341,7 @@ pub enum FailurePolicy {
 
 /// Which ends of its processes a job's daemons report as they happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum ToldEnds {
+pub(crate) enum ReportedEnds {
     /// Under [`FailurePolicy::KillJob`] the first failure, otherwise all failures.
     #[default]
     Deciding,
@@ -367,7 +367,7 @@ impl FailurePolicy {
 const FAULT_TOLERANCE: &[u8] = b"OMPI_MCA_mpi_ft_enable=";
 
 encoded!(struct JobDesc {
-    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, told_ends,
+    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, reported_ends,
     kill_after, checkpoint_command, restart_command, job, session, allocated,
 });
 encoded!(struct Places { node, app, app_rank, local_rank, node_rank, package_rank, binding, bindings });
@@ -375,4 +375,4 @@ encoded!(struct Binding { cpuset, locality });
 encoded!(struct AppDesc { argv, env, changes, cwd, prefix, values, size });
 encoded!(enum StdinTarget { 0 Rank(rank), 1 All, 2 None });
 encoded!(enum FailurePolicy { 0 KillJob, 1 KillOnSignal, 2 Continue, 3 Restart { most } });
-encoded!(enum ToldEnds { 0 Deciding, 1 Bad, 2 All });
+encoded!(enum ReportedEnds { 0 Deciding, 1 Bad, 2 All });

@@ -33,7 +33,7 @@ pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use control::Control;
 pub use control::STANDS_STILL;
 pub(crate) use control::{Cancel, ControlCall, ControlRequest, Pauser, Provision, Purpose};
-pub(crate) use desc::{AppDesc, Binding, JobDesc, Life, Lives, Places, ToldEnds};
+pub(crate) use desc::{AppDesc, Binding, JobDesc, Life, Lives, Places, ReportedEnds};
 pub use desc::{FailurePolicy, StdinTarget};
 pub(crate) use end::{EndGroup, Ends, Reached, ended_state, exit_code};
 pub use end::{ExitStatus, ProcEnd};

@@ -44,7 +44,7 @@ pub(super) struct Stop {
     freed: (Time, Ranges),
     is_reached: bool,
     /// The job's spawner was notified that all ranks have stopped.
-    is_told: bool,
+    is_reported: bool,
     /// The breakpoint that the last rank to stop has named.
     at: Option<Info>,
 }
@@ -83,7 +83,7 @@ impl Stop {
             held: Ranges::new(),
             freed: (Time(0), Ranges::new()),
             is_reached: false,
-            is_told: false,
+            is_reported: false,
             at: None,
         }
     }
@@ -94,7 +94,7 @@ impl Stop {
         let goes_on = freed.contains(rank) && now.since(*since) <= LATEST;
         freed.remove(rank);
         // A rank that comes again is held again.
-        self.is_told &= self.missing.contains(rank);
+        self.is_reported &= self.missing.contains(rank);
         self.missing.remove(rank);
         if !goes_on {
             self.held.insert(rank);
@@ -363,7 +363,7 @@ pub(super) fn stop_again(dvm: &Dvm, operations: &mut Operations, nspace: &Nspace
         let again = stated.map(|kval| stopped(&kval.value, job.desc.size).and(ranks)).unwrap_or_default();
         stop.held.take(&again);
         stop.missing.add(&again);
-        stop.is_told &= again.is_empty();
+        stop.is_reported &= again.is_empty();
     }
 }
 
@@ -391,7 +391,7 @@ fn change_stops(
         change(stop);
         let is_over = stop.is_over();
         // Also if all have ended before: the spawner may wait for nothing else while other ranks go on.
-        if stop.missing.is_empty() && !std::mem::replace(&mut stop.is_told, true) {
+        if stop.missing.is_empty() && !std::mem::replace(&mut stop.is_reported, true) {
             let (at, is_reached) = (stop.at.take(), stop.is_reached);
             if is_reached {
                 dvm.append(cx, nspace, What::Stopped);

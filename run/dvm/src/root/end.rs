@@ -210,7 +210,7 @@ impl Root {
 
     fn tell_ending(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
-        if !std::mem::replace(&mut job.told_ending, true) {
+        if !std::mem::replace(&mut job.reported_ending, true) {
             cx.report(Report::Ending { nspace: nspace.clone() });
         }
     }
@@ -479,7 +479,7 @@ impl Root {
     fn stop_when_idle(&mut self, cx: &mut Cx<'_>) {
         if self.shutting_down && self.dvm.jobs.is_empty() {
             // Announced once, though the DVM stops only after its last job has ended.
-            if !std::mem::replace(&mut self.told_session_end, true) {
+            if !std::mem::replace(&mut self.reported_session_end, true) {
                 lifecycle::tell_session(cx, &self.dvm, Status::EVENT_SESSION_END);
             }
             cx.cast(self.dvm.nodes.all(), Down::Stop);

@@ -47,7 +47,7 @@ pub(super) struct RootJob {
     /// The daemons that have reported the end of all their processes.
     pub(super) exited: BTreeSet<NodeId>,
     /// The user was notified that the job is ending.
-    pub(super) told_ending: bool,
+    pub(super) reported_ending: bool,
     /// The kinds of lifecycle lines that the request asks for.
     pub(super) logs: Vec<&'static str>,
     /// Kinds of aggregated log messages that were already shown.
@@ -80,7 +80,7 @@ impl RootJob {
             separation,
             connected: BTreeMap::new(),
             exited: BTreeSet::new(),
-            told_ending: false,
+            reported_ending: false,
             logs,
             logged: BTreeSet::new(),
         }

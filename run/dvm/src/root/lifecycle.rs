@@ -13,7 +13,7 @@ use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::job::JobEnd;
-use crate::msg::{Down, ExitStatus, ProcEnd, ToldEnds, exit_code};
+use crate::msg::{Down, ExitStatus, ProcEnd, ReportedEnds, exit_code};
 use crate::ranges::Ranges;
 use crate::root::about::{about_tool, about_verdict};
 use crate::root::dvm::Dvm;
@@ -54,14 +54,14 @@ pub(super) struct Stamp {
 }
 
 /// Which ends of processes a request wants reported as they happen.
-pub(super) fn told_ends(info: &[Info]) -> ToldEnds {
+pub(super) fn reported_ends(info: &[Info]) -> ReportedEnds {
     let wants = |keys: [&str; 2]| keys.iter().any(|key| info.is_set(key));
     if wants([keys::NOTIFY_PROC_TERMINATION, keys::LOG_PROC_TERMINATION]) {
-        ToldEnds::All
+        ReportedEnds::All
     } else if wants([keys::NOTIFY_PROC_ABNORMAL_TERMINATION, keys::LOG_PROC_ABNORMAL_TERMINATION]) {
-        ToldEnds::Bad
+        ReportedEnds::Bad
     } else {
-        ToldEnds::Deciding
+        ReportedEnds::Deciding
     }
 }
 

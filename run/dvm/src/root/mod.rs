@@ -150,7 +150,7 @@ pub(crate) struct Root {
     /// Slots have come back, or are about to. The spawns that wait for some are looked at after everything that arrived before.
     slots_changed: bool,
     shutting_down: bool,
-    told_session_end: bool,
+    reported_session_end: bool,
 }
 
 /// An event or a request.
@@ -253,7 +253,7 @@ impl Root {
             ended: VecDeque::new(),
             slots_changed: false,
             shutting_down: false,
-            told_session_end: false,
+            reported_session_end: false,
         }
     }
 

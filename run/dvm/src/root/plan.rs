@@ -17,7 +17,7 @@ use crate::ranges::Ranges;
 use crate::report::Placed;
 use crate::root::debug;
 use crate::root::dvm::Dvm;
-use crate::root::lifecycle::{SESSION, told_ends};
+use crate::root::lifecycle::{SESSION, reported_ends};
 use crate::root::query::names;
 
 /// The description of a job with this placement.
@@ -46,7 +46,7 @@ pub(super) fn plan(
         forward: job.forward.unwrap_or(IofChannel::ALL),
         diag: job.diag,
         on_failure: job.on_failure,
-        told_ends: told_ends(&job.info),
+        reported_ends: reported_ends(&job.info),
         kill_after: job.kill_after,
         checkpoint_command: job.checkpoint_command.clone(),
         restart_command: job.restart_command.clone(),

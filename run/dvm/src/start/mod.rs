@@ -101,7 +101,7 @@ pub(crate) struct Starter {
     stopping: bool,
     /// Agents that had not ended by themselves were killed.
     killed: bool,
-    told_over: bool,
+    reported_over: bool,
 }
 
 /// An action to take; actions are carried out in order.
@@ -187,7 +187,7 @@ impl Starter {
             failing: false,
             stopping: false,
             killed: false,
-            told_over: false,
+            reported_over: false,
             dvm: config.dvm.clone(),
             hostname: config.hostname.clone(),
             lasts: config.lasts,
@@ -711,7 +711,7 @@ impl Starter {
     }
 
     fn try_over(&mut self, out: &mut Out) {
-        if self.stopping && self.is_over() && !std::mem::replace(&mut self.told_over, true) {
+        if self.stopping && self.is_over() && !std::mem::replace(&mut self.reported_over, true) {
             out.push_back(FromStarter::Over);
         }
     }

@@ -7,15 +7,15 @@ use crate::fleet::{Agent, FarHost};
 use crate::hosts::Slots;
 use crate::msg::SpawnStep;
 
-struct Told {
+struct StartScene {
     starter: Starter,
     now: Time,
     out: Out,
 }
 
-impl Told {
+impl StartScene {
     /// Each of these agents has so many hosts.
-    fn new(agents: &[usize], skip_bad: bool) -> Told {
+    fn new(agents: &[usize], skip_bad: bool) -> StartScene {
         let hosts: usize = agents.iter().sum();
         let host = |n: usize| FarHost {
             name: format!("n{}", n + 1).into(),
@@ -42,10 +42,10 @@ impl Told {
             is_system: false,
         };
         let inner = config.size.saturating_sub(2) / config.radix + 1;
-        let mut told =
-            Told { starter: Starter::new(plan, &config, inner), now: Time::default(), out: Out::new() };
-        told.starter.begin(told.now, &mut told.out);
-        told
+        let mut scene =
+            StartScene { starter: Starter::new(plan, &config, inner), now: Time::default(), out: Out::new() };
+        scene.starter.begin(scene.now, &mut scene.out);
+        scene
     }
 
     fn agent(&self, number: u32) -> ProcId {
@@ -122,55 +122,55 @@ fn birth_of(heard: &[u8]) -> Birth {
 
 #[test]
 fn daemons_hear_the_secret_after_their_greeting() {
-    let mut told = Told::new(&[1, 1], false);
-    told.says(0, "Welcome to this machine");
-    assert!(told.heard(0).is_empty());
-    told.says(0, &greeting());
-    let birth = birth_of(&told.heard(0));
+    let mut scene = StartScene::new(&[1, 1], false);
+    scene.says(0, "Welcome to this machine");
+    assert!(scene.heard(0).is_empty());
+    scene.says(0, &greeting());
+    let birth = birth_of(&scene.heard(0));
     assert_eq!((birth.size, birth.cradles[0].node), (3, NodeId(1)));
-    told.says(0, &reached_at("10.0.0.2:7"));
-    let met = told.heard(0);
+    scene.says(0, &reached_at("10.0.0.2:7"));
+    let met = scene.heard(0);
     assert_eq!(Meeting::from_bytes(&met[4..]).unwrap().addresses, [(NodeId(0), "n0".into())]);
-    assert!(told.heard(1).is_empty());
+    assert!(scene.heard(1).is_empty());
 }
 
 #[test]
 fn one_command_may_start_many_daemons() {
-    let mut told = Told::new(&[3], false);
-    told.says(0, &format!("0: {}", greeting()));
-    told.says(0, &format!("2: {}", greeting()));
-    assert!(told.heard(0).is_empty(), "who else listens is not known");
-    told.says(0, &format!("1: {}", greeting()));
-    let nodes: Vec<u32> = birth_of(&told.heard(0)).cradles.iter().map(|cradle| cradle.node.0).collect();
+    let mut scene = StartScene::new(&[3], false);
+    scene.says(0, &format!("0: {}", greeting()));
+    scene.says(0, &format!("2: {}", greeting()));
+    assert!(scene.heard(0).is_empty(), "who else listens is not known");
+    scene.says(0, &format!("1: {}", greeting()));
+    let nodes: Vec<u32> = birth_of(&scene.heard(0)).cradles.iter().map(|cradle| cradle.node.0).collect();
     assert_eq!(nodes, [1, 2, 3]);
-    told.says(0, &format!("0: {}", reached_at("10.0.0.2:7")));
+    scene.says(0, &format!("0: {}", reached_at("10.0.0.2:7")));
     // With two children per daemon, node 1 is the only inner one besides the root, so all four get its address.
-    assert_eq!(Meeting::from_bytes(&told.heard(0)[4..]).unwrap().addresses.len(), 2);
+    assert_eq!(Meeting::from_bytes(&scene.heard(0)[4..]).unwrap().addresses.len(), 2);
 }
 
 #[test]
 fn daemons_get_signs_of_life_until_they_know_everything() {
-    let mut told = Told::new(&[1], false);
-    told.wait(EACH_ALIVE);
-    assert_eq!(told.heard(0), b"\n");
-    told.says(0, &greeting());
-    told.heard(0);
-    told.wait(EACH_ALIVE);
-    assert_eq!(told.heard(0), [0; 4]);
-    told.says(0, &reached_at("10.0.0.2:7"));
-    told.heard(0);
-    told.wait(EACH_ALIVE);
-    assert_eq!(told.heard(0), []);
+    let mut scene = StartScene::new(&[1], false);
+    scene.wait(EACH_ALIVE);
+    assert_eq!(scene.heard(0), b"\n");
+    scene.says(0, &greeting());
+    scene.heard(0);
+    scene.wait(EACH_ALIVE);
+    assert_eq!(scene.heard(0), [0; 4]);
+    scene.says(0, &reached_at("10.0.0.2:7"));
+    scene.heard(0);
+    scene.wait(EACH_ALIVE);
+    assert_eq!(scene.heard(0), []);
 }
 
 #[test]
 fn an_abandoned_start_names_the_stage_of_each_host() {
-    let mut told = Told::new(&[1, 1, 1], false);
-    told.up(1);
-    told.says(1, &greeting());
-    told.wait(EACH_ALIVE);
-    told.starter.stop(told.now, &mut told.out);
-    let note = told.out.iter().find_map(|out| match out {
+    let mut scene = StartScene::new(&[1, 1, 1], false);
+    scene.up(1);
+    scene.says(1, &greeting());
+    scene.wait(EACH_ALIVE);
+    scene.starter.stop(scene.now, &mut scene.out);
+    let note = scene.out.iter().find_map(|out| match out {
         FromStarter::Note(text) => Some(text.as_str()),
         _ => None,
     });
@@ -181,76 +181,76 @@ fn an_abandoned_start_names_the_stage_of_each_host() {
 /// An `srun` goes on as long as one of its tasks does.
 #[test]
 fn daemons_are_lost_that_have_ended_while_their_srun_goes_on() {
-    let mut told = Told::new(&[3], false);
-    (1..4).for_each(|node| told.up(node));
-    told.starter.on_booted();
-    told.complains(0, "1: a warning of something else");
-    told.complains(0, "srun: error: n2: task 1: Killed");
-    told.wait(LAST_WORDS);
+    let mut scene = StartScene::new(&[3], false);
+    (1..4).for_each(|node| scene.up(node));
+    scene.starter.on_booted();
+    scene.complains(0, "1: a warning of something else");
+    scene.complains(0, "srun: error: n2: task 1: Killed");
+    scene.wait(LAST_WORDS);
     // What a daemon happened to write is no reason.
-    assert_eq!(told.lost(), [(2, "its daemon has ended: it was killed by signal 9 (SIGKILL)")]);
+    assert_eq!(scene.lost(), [(2, "its daemon has ended: it was killed by signal 9 (SIGKILL)")]);
 }
 
 #[test]
 fn a_task_that_does_not_come_up_is_a_bad_host_with_a_reason() {
-    let mut told = Told::new(&[2], true);
-    told.complains(0, "srun: error: n2: task 1: Exited with exit code 2");
-    told.complains(0, "1: slurmstepd-n2: error: execve(): /px: No such file or directory");
-    told.says(0, &format!("0: {}", greeting()));
-    told.wait(LAST_WORDS);
-    let [(2, why)] = told.lost()[..] else { panic!("{:?}", told.lost()) };
+    let mut scene = StartScene::new(&[2], true);
+    scene.complains(0, "srun: error: n2: task 1: Exited with exit code 2");
+    scene.complains(0, "1: slurmstepd-n2: error: execve(): /px: No such file or directory");
+    scene.says(0, &format!("0: {}", greeting()));
+    scene.wait(LAST_WORDS);
+    let [(2, why)] = scene.lost()[..] else { panic!("{:?}", scene.lost()) };
     assert!(
         why.starts_with("starting the daemon: slurmstepd-n2: error: execve(): /px: No")
             && why.contains("--px-path")
     );
-    birth_of(&told.heard(0));
+    birth_of(&scene.heard(0));
 }
 
 #[test]
 fn a_step_that_was_cancelled_is_said_to_be() {
-    let mut told = Told::new(&[2], false);
-    (1..3).for_each(|node| told.up(node));
-    told.starter.on_booted();
+    let mut scene = StartScene::new(&[2], false);
+    (1..3).for_each(|node| scene.up(node));
+    scene.starter.on_booted();
     let cancelled = "STEP 1.1 ON n2 CANCELLED AT 2026-11-24T00:08:52 DUE TO TIME LIMIT";
-    told.complains(0, &format!("0: slurmstepd-n2: error: *** {cancelled} ***"));
-    told.complains(0, "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.");
-    told.complains(0, "srun: error: n[1-2]: tasks 0-1: Killed");
-    told.ends(0, 137);
+    scene.complains(0, &format!("0: slurmstepd-n2: error: *** {cancelled} ***"));
+    scene.complains(0, "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.");
+    scene.complains(0, "srun: error: n[1-2]: tasks 0-1: Killed");
+    scene.ends(0, 137);
     let why = format!("its daemon has ended: {cancelled}");
-    assert_eq!(told.lost(), [(1, why.as_str()), (2, why.as_str())]);
+    assert_eq!(scene.lost(), [(1, why.as_str()), (2, why.as_str())]);
 }
 
 #[test]
 fn labels_count_for_a_single_host_too() {
-    let mut told = Told::new(&[1], false);
-    told.starter.plan.fleet.agents[0].labels = true;
-    told.says(0, &format!("0: {}", greeting()));
-    birth_of(&told.heard(0));
+    let mut scene = StartScene::new(&[1], false);
+    scene.starter.plan.fleet.agents[0].labels = true;
+    scene.says(0, &format!("0: {}", greeting()));
+    birth_of(&scene.heard(0));
 }
 
 #[test]
 fn daemons_wait_for_those_above_them() {
-    let mut told = Told::new(&[1, 1, 1], false);
+    let mut scene = StartScene::new(&[1, 1, 1], false);
     for agent in 0..3 {
-        told.says(agent, &greeting());
+        scene.says(agent, &greeting());
     }
-    told.says(2, &reached_at("10.0.0.4:7"));
-    birth_of(&told.heard(2));
-    assert!(told.heard(2).is_empty(), "node 1 is above node 3");
-    told.ends(0, 1);
-    let met = told.heard(2);
+    scene.says(2, &reached_at("10.0.0.4:7"));
+    birth_of(&scene.heard(2));
+    assert!(scene.heard(2).is_empty(), "node 1 is above node 3");
+    scene.ends(0, 1);
+    let met = scene.heard(2);
     assert_eq!(Meeting::from_bytes(&met[4..]).unwrap().addresses.len(), 1);
 }
 
 #[test]
 fn all_hosts_that_fail_are_named_with_reasons() {
-    let mut told = Told::new(&[1, 1, 1], false);
-    told.complains(0, "ssh: connect to host n1 port 22: Connection refused");
-    told.ends(0, 255);
-    told.says(1, "px-daemon 1 0.0.0");
-    assert_eq!(told.failure(), None);
-    told.wait(OTHERS);
-    let failure = told.failure().expect("it has failed");
+    let mut scene = StartScene::new(&[1, 1, 1], false);
+    scene.complains(0, "ssh: connect to host n1 port 22: Connection refused");
+    scene.ends(0, 255);
+    scene.says(1, "px-daemon 1 0.0.0");
+    assert_eq!(scene.failure(), None);
+    scene.wait(OTHERS);
+    let failure = scene.failure().expect("it has failed");
     assert!(failure.contains("n1: starting the daemon: ssh: connect to host"), "{failure}");
     assert!(failure.contains("n2: starting the daemon: px there is version \"0.0.0\""), "{failure}");
     assert!(!failure.contains("n3:") && failure.contains("--skip-bad-hosts"), "{failure}");
@@ -258,34 +258,34 @@ fn all_hosts_that_fail_are_named_with_reasons() {
 
 #[test]
 fn bad_hosts_are_left_out_if_wanted() {
-    let mut told = Told::new(&[1, 1], true);
+    let mut scene = StartScene::new(&[1, 1], true);
     let failure = SpawnFailure { step: SpawnStep::Exec, subject: "agent".into(), errno: 2 };
-    let proc = told.agent(1);
-    told.starter.on_spawn_failed(told.now, &proc, &failure, &mut told.out);
-    assert_eq!(told.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
-    told.wait(OTHERS);
-    assert_eq!(told.failure(), None);
+    let proc = scene.agent(1);
+    scene.starter.on_spawn_failed(scene.now, &proc, &failure, &mut scene.out);
+    assert_eq!(scene.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
+    scene.wait(OTHERS);
+    assert_eq!(scene.failure(), None);
     assert!(
-        told.out.iter().any(|out| matches!(out, FromStarter::Note(text) if text.contains("n2 is left out")))
+        scene.out.iter().any(|out| matches!(out, FromStarter::Note(text) if text.contains("n2 is left out")))
     );
 }
 
 /// One command starts three daemons, of which the second does not come.
-fn without_the_second(skip_bad: bool) -> Told {
-    let mut told = Told::new(&[3], skip_bad);
+fn without_the_second(skip_bad: bool) -> StartScene {
+    let mut scene = StartScene::new(&[3], skip_bad);
     for host in [0, 2] {
-        told.says(0, &format!("{host}: {}", greeting()));
+        scene.says(0, &format!("{host}: {}", greeting()));
     }
-    told
+    scene
 }
 
 #[test]
 fn only_hosts_that_did_not_come_are_to_blame() {
-    let mut told = without_the_second(false);
-    told.complains(0, "srun: error: timeout waiting for task launch, started 2 of 3 tasks");
-    told.ends(0, 1);
-    told.wait(OTHERS);
-    let failure = told.failure().expect("it has failed");
+    let mut scene = without_the_second(false);
+    scene.complains(0, "srun: error: timeout waiting for task launch, started 2 of 3 tasks");
+    scene.ends(0, 1);
+    scene.wait(OTHERS);
+    let failure = scene.failure().expect("it has failed");
     assert!(
         failure.starts_with("n2: starting the daemon: ") && failure.contains("timeout waiting"),
         "{failure}"
@@ -293,211 +293,214 @@ fn only_hosts_that_did_not_come_are_to_blame() {
     assert!(!failure.contains("n1: ") && !failure.contains("n3: "), "{failure}");
 
     // The time of those that wait for it does not count.
-    let mut told = without_the_second(false);
-    told.wait(Limits::default().agent);
-    assert_eq!(told.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
+    let mut scene = without_the_second(false);
+    scene.wait(Limits::default().agent);
+    assert_eq!(scene.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
 }
 
 #[test]
 fn hosts_that_came_are_started_again_without_the_bad() {
     for ends in [true, false] {
-        let mut told = without_the_second(true);
+        let mut scene = without_the_second(true);
         match ends {
-            true => told.ends(0, 1),
-            false => told.wait(Limits::default().agent),
+            true => scene.ends(0, 1),
+            false => scene.wait(Limits::default().agent),
         }
-        assert_eq!(told.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
+        assert_eq!(scene.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
         for (place, node) in [(0, 1), (1, 3)] {
-            told.says(1, &format!("{place}: {}", greeting()));
-            assert!(told.starter.hosts[node - 1].phase == Phase::Settling);
+            scene.says(1, &format!("{place}: {}", greeting()));
+            assert!(scene.starter.hosts[node - 1].phase == Phase::Settling);
         }
-        let nodes: Vec<u32> = birth_of(&told.heard(1)).cradles.iter().map(|cradle| cradle.node.0).collect();
+        let nodes: Vec<u32> = birth_of(&scene.heard(1)).cradles.iter().map(|cradle| cradle.node.0).collect();
         assert_eq!(nodes, [1, 3]);
-        assert!(told.heard(0).iter().all(|byte| *byte == ALIVE_EARLY), "the secret is not for those");
+        assert!(scene.heard(0).iter().all(|byte| *byte == ALIVE_EARLY), "the secret is not for those");
     }
 }
 
 #[test]
 fn a_phase_that_never_ends_is_named() {
-    let mut told = Told::new(&[1], true);
-    told.says(0, &greeting());
-    let waiting: Vec<_> = told.starter.explain().collect();
+    let mut scene = StartScene::new(&[1], true);
+    scene.says(0, &greeting());
+    let waiting: Vec<_> = scene.starter.explain().collect();
     assert!(waiting[0].subject == "the daemon of n1 (telling the daemon who it is)", "{waiting:?}");
-    told.wait(Limits::default().agent);
-    let (_, why) = told.lost()[0];
+    scene.wait(Limits::default().agent);
+    let (_, why) = scene.lost()[0];
     assert!(why.contains("telling the daemon who it is: nothing has come of it for 60 s"), "{why}");
     let kills =
         |out: &FromStarter| matches!(out, FromStarter::Effect(Effect::Signal { signal: SIGKILL, .. }));
-    assert!(told.out.iter().any(kills));
-    assert_eq!(told.starter.explain().count(), 0);
+    assert!(scene.out.iter().any(kills));
+    assert_eq!(scene.starter.explain().count(), 0);
 }
 
 #[test]
 fn a_daemon_that_ends_later_is_lost() {
-    let mut told = Told::new(&[1], false);
-    told.says(0, &greeting());
-    told.says(0, &reached_at("10.0.0.2:7"));
-    told.up(1);
-    told.starter.on_booted();
-    told.ends(0, 137);
-    assert!(told.lost()[0].1.contains("exit code 137"), "{:?}", told.lost());
+    let mut scene = StartScene::new(&[1], false);
+    scene.says(0, &greeting());
+    scene.says(0, &reached_at("10.0.0.2:7"));
+    scene.up(1);
+    scene.starter.on_booted();
+    scene.ends(0, 137);
+    assert!(scene.lost()[0].1.contains("exit code 137"), "{:?}", scene.lost());
 }
 
 #[test]
 fn programs_that_never_greet_are_not_px() {
-    let mut told = Told::new(&[1, 1], true);
-    (0..100_000).for_each(|_| told.says(0, "yes"));
-    assert!(told.lost()[0].1.contains("not px"), "{:?}", told.lost());
-    told.says(1, "px 0.0.1");
-    told.ends(1, 2);
-    assert!(told.lost()[1].1.contains("exit code 2, and wrote: px 0.0.1"), "{:?}", told.lost());
+    let mut scene = StartScene::new(&[1, 1], true);
+    (0..100_000).for_each(|_| scene.says(0, "yes"));
+    assert!(scene.lost()[0].1.contains("not px"), "{:?}", scene.lost());
+    scene.says(1, "px 0.0.1");
+    scene.ends(1, 2);
+    assert!(scene.lost()[1].1.contains("exit code 2, and wrote: px 0.0.1"), "{:?}", scene.lost());
 }
 
 #[test]
 fn agents_whose_daemons_never_came_up_are_ended_at_once() {
-    let mut told = Told::new(&[1], false);
-    told.says(0, &greeting());
-    told.starter.stop(told.now, &mut told.out);
+    let mut scene = StartScene::new(&[1], false);
+    scene.says(0, &greeting());
+    scene.starter.stop(scene.now, &mut scene.out);
     let kills = |out: &FromStarter| matches!(out, FromStarter::Effect(Effect::Signal { .. }));
-    assert!(told.out.iter().any(kills));
+    assert!(scene.out.iter().any(kills));
 }
 
 #[test]
 fn agents_end_with_the_dvm_or_are_ended() {
-    let mut told = Told::new(&[1, 1], false);
-    (1..3).for_each(|node| told.up(node));
-    told.starter.stop(told.now, &mut told.out);
+    let mut scene = StartScene::new(&[1, 1], false);
+    (1..3).for_each(|node| scene.up(node));
+    scene.starter.stop(scene.now, &mut scene.out);
     let ends = |out: &&FromStarter| matches!(out, FromStarter::Effect(Effect::StdinEnd { .. }));
-    assert_eq!(told.out.iter().filter(ends).count(), 2);
-    told.ends(0, 0);
-    assert!(!told.starter.is_over());
-    told.wait(STOP_GRACE);
+    assert_eq!(scene.out.iter().filter(ends).count(), 2);
+    scene.ends(0, 0);
+    assert!(!scene.starter.is_over());
+    scene.wait(STOP_GRACE);
     let kills = |out: &&FromStarter| matches!(out, FromStarter::Effect(Effect::Signal { .. }));
-    assert_eq!(told.out.iter().filter(kills).count(), 1);
-    told.ends(1, 137);
-    assert!(told.out.iter().any(|out| matches!(out, FromStarter::Over)));
-    assert!(told.lost().is_empty(), "their end was wanted");
+    assert_eq!(scene.out.iter().filter(kills).count(), 1);
+    scene.ends(1, 137);
+    assert!(scene.out.iter().any(|out| matches!(out, FromStarter::Over)));
+    assert!(scene.lost().is_empty(), "their end was wanted");
 }
 
 #[test]
 fn only_so_many_are_started_at_a_time() {
-    let mut told = Told::new(&[1; 100], false);
-    let spawned = |told: &Told| {
-        told.out.iter().filter(|out| matches!(out, FromStarter::Effect(Effect::Spawn(_)))).count()
+    let mut scene = StartScene::new(&[1; 100], false);
+    let spawned = |scene: &StartScene| {
+        scene.out.iter().filter(|out| matches!(out, FromStarter::Effect(Effect::Spawn(_)))).count()
     };
-    assert_eq!(spawned(&told), MOST_AT_ONCE);
-    told.ends(5, 1);
-    assert_eq!(spawned(&told), MOST_AT_ONCE + 1);
+    assert_eq!(spawned(&scene), MOST_AT_ONCE);
+    scene.ends(5, 1);
+    assert_eq!(spawned(&scene), MOST_AT_ONCE + 1);
 }
 
 #[test]
 fn two_names_of_one_host_are_refused() {
     for skip_bad in [false, true] {
-        let mut told = Told::new(&[1, 1], skip_bad);
+        let mut scene = StartScene::new(&[1, 1], skip_bad);
         for agent in 0..2 {
-            told.says(agent, &greeting());
-            told.says(agent, &reached_at(&format!("10.0.0.2:{agent}")));
+            scene.says(agent, &greeting());
+            scene.says(agent, &reached_at(&format!("10.0.0.2:{agent}")));
         }
-        assert!(told.comes(1, "b"));
-        assert!(!told.comes(2, "b"), "it does not count");
-        assert!(!told.comes(2, "b"), "whatever it says");
+        assert!(scene.comes(1, "b"));
+        assert!(!scene.comes(2, "b"), "it does not count");
+        assert!(!scene.comes(2, "b"), "whatever it says");
         let why = "it is the same host as n1: call it by one name";
-        assert_eq!(told.lost(), [(2, why)]);
-        told.wait(OTHERS);
-        assert_eq!(told.failure().is_some_and(|failure| failure.contains(&format!("n2: {why}"))), !skip_bad);
+        assert_eq!(scene.lost(), [(2, why)]);
+        scene.wait(OTHERS);
+        assert_eq!(scene.failure().is_some_and(|failure| failure.contains(&format!("n2: {why}"))), !skip_bad);
     }
 }
 
 #[test]
 fn agents_whose_daemons_have_gone_are_ended_soon() {
-    let mut told = Told::new(&[1, 2], false);
-    (1..4).for_each(|node| told.up(node));
-    told.starter.on_unlinked(told.now, NodeId(3));
-    told.starter.stop(told.now, &mut told.out);
-    let signalled = |told: &Told, with: i32| {
+    let mut scene = StartScene::new(&[1, 2], false);
+    (1..4).for_each(|node| scene.up(node));
+    scene.starter.on_unlinked(scene.now, NodeId(3));
+    scene.starter.stop(scene.now, &mut scene.out);
+    let signalled = |scene: &StartScene, with: i32| {
         let end = |out: &FromStarter| match out {
             FromStarter::Effect(Effect::Signal { proc, signal }) if *signal == with => Some(proc.rank.0),
             _ => None,
         };
-        told.out.iter().filter_map(end).collect::<Vec<_>>()
+        scene.out.iter().filter_map(end).collect::<Vec<_>>()
     };
-    told.starter.on_unlinked(told.now, NodeId(1));
-    told.starter.on_unlinked(told.now, NodeId(2));
-    told.wait(AGENT_GRACE);
-    assert_eq!(signalled(&told, SIGTERM), [0]);
-    told.starter.on_unlinked(told.now, NodeId(3));
-    told.wait(AGENT_GRACE);
-    assert_eq!(signalled(&told, SIGTERM), [0, 1]);
-    assert_eq!(signalled(&told, SIGKILL), []);
-    told.wait(DEAF_GRACE);
-    assert_eq!(signalled(&told, SIGKILL), [0, 1]);
+    scene.starter.on_unlinked(scene.now, NodeId(1));
+    scene.starter.on_unlinked(scene.now, NodeId(2));
+    scene.wait(AGENT_GRACE);
+    assert_eq!(signalled(&scene, SIGTERM), [0]);
+    scene.starter.on_unlinked(scene.now, NodeId(3));
+    scene.wait(AGENT_GRACE);
+    assert_eq!(signalled(&scene, SIGTERM), [0, 1]);
+    assert_eq!(signalled(&scene, SIGKILL), []);
+    scene.wait(DEAF_GRACE);
+    assert_eq!(signalled(&scene, SIGKILL), [0, 1]);
 }
 
 /// How often it was said that the process may be stopped, since the last time.
-fn stills(told: &mut Told) -> usize {
-    let before = told.out.len();
-    told.out.retain(|out| !matches!(out, FromStarter::Still));
-    before - told.out.len()
+fn stills(scene: &mut StartScene) -> usize {
+    let before = scene.out.len();
+    scene.out.retain(|out| !matches!(out, FromStarter::Still));
+    before - scene.out.len()
 }
 
 #[test]
 fn a_root_that_is_stopped_is_waited_for_and_gives_up_nobody() {
     let hour = std::time::Duration::from_secs(3600);
-    let mut told = Told::new(&[1, 1, 1], false);
-    told.says(0, &greeting());
-    told.says(0, &reached_at("10.0.0.2:7"));
-    told.heard(0);
-    told.says(1, &greeting());
-    told.heard(1);
-    // The first has been told where the others are, and comes.
-    told.starter.stand_still(told.now, &mut told.out);
-    assert_eq!((told.heard(0), told.heard(1), told.heard(2)), (vec![], STANDS.to_vec(), vec![STANDS_EARLY]));
-    assert_eq!(stills(&mut told), 0);
-    told.up(1);
-    assert_eq!((stills(&mut told), told.starter.deadline()), (1, None));
+    let mut scene = StartScene::new(&[1, 1, 1], false);
+    scene.says(0, &greeting());
+    scene.says(0, &reached_at("10.0.0.2:7"));
+    scene.heard(0);
+    scene.says(1, &greeting());
+    scene.heard(1);
+    // The first has received the addresses of the others, and comes.
+    scene.starter.stand_still(scene.now, &mut scene.out);
+    assert_eq!(
+        (scene.heard(0), scene.heard(1), scene.heard(2)),
+        (vec![], STANDS.to_vec(), vec![STANDS_EARLY])
+    );
+    assert_eq!(stills(&mut scene), 0);
+    scene.up(1);
+    assert_eq!((stills(&mut scene), scene.starter.deadline()), (1, None));
     // What is heard until it is stopped, and after, before anybody has said that it goes on.
-    told.says(2, &greeting());
-    told.wait(hour);
-    told.says(1, &reached_at("10.0.0.3:7"));
-    told.wait(hour);
-    assert_eq!((told.heard(1), told.heard(2), told.lost()), (vec![], vec![], vec![]));
-    told.starter.stand_no_longer(told.now, &mut told.out);
-    let (second, third) = (told.heard(1), told.heard(2));
+    scene.says(2, &greeting());
+    scene.wait(hour);
+    scene.says(1, &reached_at("10.0.0.3:7"));
+    scene.wait(hour);
+    assert_eq!((scene.heard(1), scene.heard(2), scene.lost()), (vec![], vec![], vec![]));
+    scene.starter.stand_no_longer(scene.now, &mut scene.out);
+    let (second, third) = (scene.heard(1), scene.heard(2));
     assert_eq!(birth_of(third.strip_prefix(&[ALIVE_EARLY]).unwrap()).cradles[0].node, NodeId(3));
     assert!(Meeting::from_bytes(&second.strip_prefix(&ALIVE).unwrap()[4..]).is_ok());
-    told.wait(std::time::Duration::from_secs(1));
-    assert_eq!((stills(&mut told), told.lost()), (0, vec![]));
+    scene.wait(std::time::Duration::from_secs(1));
+    assert_eq!((stills(&mut scene), scene.lost()), (0, vec![]));
     // From now on it counts how long they take.
-    told.wait(hour);
-    assert_eq!(told.lost().len(), 2);
+    scene.wait(hour);
+    assert_eq!(scene.lost().len(), 2);
 }
 
 #[test]
 fn a_daemon_that_does_not_come_holds_up_a_stop_for_a_moment() {
-    let mut told = Told::new(&[1], false);
-    told.says(0, &greeting());
-    told.says(0, &reached_at("10.0.0.2:7"));
-    told.starter.stand_still(told.now, &mut told.out);
-    let due = told.starter.deadline().unwrap();
-    assert_eq!(stills(&mut told), 0);
-    told.wait(due.since(told.now));
-    assert_eq!(stills(&mut told), 1);
+    let mut scene = StartScene::new(&[1], false);
+    scene.says(0, &greeting());
+    scene.says(0, &reached_at("10.0.0.2:7"));
+    scene.starter.stand_still(scene.now, &mut scene.out);
+    let due = scene.starter.deadline().unwrap();
+    assert_eq!(stills(&mut scene), 0);
+    scene.wait(due.since(scene.now));
+    assert_eq!(stills(&mut scene), 1);
     // Asked again, because there is more to be said before.
-    told.starter.stand_still(told.now, &mut told.out);
-    told.up(1);
-    assert_eq!(stills(&mut told), 1);
+    scene.starter.stand_still(scene.now, &mut scene.out);
+    scene.up(1);
+    assert_eq!(stills(&mut scene), 1);
 }
 
 #[test]
 fn daemons_without_links_hint_at_a_firewall() {
     for (lines, hints) in [(2, true), (1, false)] {
-        let mut told = Told::new(&[1], false);
+        let mut scene = StartScene::new(&[1], false);
         for line in [birth::greeting(), birth::reached_at("10.0.0.2:400")].iter().take(lines) {
-            told.says(0, line);
+            scene.says(0, line);
         }
-        told.says(0, &failed("no ancestor can be reached (daemon 0: 10.0.0.1:3999: no answer within 10 s)"));
-        told.wait(OTHERS);
-        let failure = told.failure().unwrap();
+        scene.says(0, &failed("no ancestor can be reached (daemon 0: 10.0.0.1:3999: no answer within 10 s)"));
+        scene.wait(OTHERS);
+        let failure = scene.failure().unwrap();
         assert!(failure.contains("10.0.0.1:3999: no answer within 10 s"), "{failure}");
         assert_eq!(failure.contains("\nhint: daemons link to each other"), hints, "{failure}");
     }

@@ -171,8 +171,9 @@ fn files_that_a_spawn_names_hold_what_the_ranks_wrote() {
         ];
         for (words, path) in cases {
             let outcome = tool(&launcher, library(), &[words, &spawn].concat()).run().expect_code(0);
-            let nspace = outcome.stderr.lines().find_map(|line| line.strip_prefix("spawned "));
-            let nspace = nspace.unwrap_or_else(|| panic!("no job's name in {outcome}"));
+            // What a rank has written without a newline may precede it.
+            let said = outcome.stderr.lines().find_map(|line| line.split_once("spawned "));
+            let (_, nspace) = said.unwrap_or_else(|| panic!("no job's name in {outcome}"));
             for rank in ["0", "1"] {
                 for (stream, text) in [("stdout", format!("out {rank}\n")), ("stderr", format!("err {rank}"))]
                 {

@@ -9,8 +9,8 @@ use super::*;
 use crate::id::NodeId;
 use crate::job::{JobVerdict, Phases};
 use crate::msg::{
-    EndGroup, Ends, ExitStatus, FailurePolicy, Places, ProcEnd, Programs, Reached, SpawnFailure, SpawnStep,
-    StdinTarget, ToldEnds,
+    EndGroup, Ends, ExitStatus, FailurePolicy, Places, ProcEnd, Programs, Reached, ReportedEnds,
+    SpawnFailure, SpawnStep, StdinTarget,
 };
 use crate::ranges::Ranges;
 
@@ -29,7 +29,7 @@ fn desc(name: &str, size: u32) -> Arc<JobDesc> {
         forward: IofChannel::NONE,
         diag: false,
         on_failure: FailurePolicy::Continue,
-        told_ends: ToldEnds::Bad,
+        reported_ends: ReportedEnds::Bad,
         kill_after: None,
         checkpoint_command: None,
         restart_command: None,

@@ -8,16 +8,16 @@ use super::control::{control, done};
 use super::*;
 
 /// A tool has spawned a job of so many ranks, of which these are to stop in init.
-fn stopped(ranks: u32, stop: impl Into<Value>) -> (Told, Nspace) {
-    let mut told = Told::up(2);
-    told.connect_tool();
+fn stopped(ranks: u32, stop: impl Into<Value>) -> (RootScene, Nspace) {
+    let mut scene = RootScene::up(2);
+    scene.connect_tool();
     let info = vec![Info::new(keys::DEBUG_STOP_IN_INIT, stop)];
     let job = JobRequest { info, parent: Some(tool()), ..JobRequest::default() };
-    let nspace = told.launch(job, ranks);
-    (told, nspace)
+    let nspace = scene.launch(job, ranks);
+    (scene, nspace)
 }
 
-impl Told {
+impl RootScene {
     fn raise(&mut self, code: Status, source: ProcId, range: Range, info: Vec<Info>) {
         self.ask(0, HostOp::Notify(Event { code, source, range, info }));
     }
@@ -53,38 +53,38 @@ impl Told {
 
 #[test]
 fn whoever_ends_before_its_stop_is_not_waited_for() {
-    let (mut told, nspace) = stopped(3, true);
-    told.come(&nspace, 0);
-    assert_eq!(told.stops(), [(format!("{nspace}:0 in init"), 2)]);
-    told.over(&nspace, 2);
-    assert_eq!(told.told_ready(), 0);
-    told.come(&nspace, 1);
-    assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0-1 in init"), 0)]));
+    let (mut scene, nspace) = stopped(3, true);
+    scene.come(&nspace, 0);
+    assert_eq!(scene.stops(), [(format!("{nspace}:0 in init"), 2)]);
+    scene.over(&nspace, 2);
+    assert_eq!(scene.told_ready(), 0);
+    scene.come(&nspace, 1);
+    assert_eq!((scene.told_ready(), scene.stops()), (1, vec![(format!("{nspace}:0-1 in init"), 0)]));
     // Ranks that end while they are held are not named any more.
-    told.over(&nspace, 0);
-    assert_eq!((told.told_ready(), told.stops()), (0, vec![(format!("{nspace}:1 in init"), 0)]));
-    told.release(&ProcId::all(&nspace));
-    assert_eq!(told.stops(), []);
-    let (mut told, nspace) = stopped(3, true);
-    told.come(&nspace, 0);
-    told.come(&nspace, 2);
-    told.over(&nspace, 1);
-    assert_eq!(told.told_ready(), 1, "the last that was waited for has ended");
+    scene.over(&nspace, 0);
+    assert_eq!((scene.told_ready(), scene.stops()), (0, vec![(format!("{nspace}:1 in init"), 0)]));
+    scene.release(&ProcId::all(&nspace));
+    assert_eq!(scene.stops(), []);
+    let (mut scene, nspace) = stopped(3, true);
+    scene.come(&nspace, 0);
+    scene.come(&nspace, 2);
+    scene.over(&nspace, 1);
+    assert_eq!(scene.told_ready(), 1, "the last that was waited for has ended");
 }
 
 #[test]
 fn a_debugger_is_told_when_no_rank_will_come_any_more() {
-    let (mut told, nspace) = stopped(3, Rank(1));
-    told.over(&nspace, 0);
-    assert_eq!(told.told_ready(), 0, "that one was not to stop");
-    told.over(&nspace, 1);
-    assert_eq!((told.told_ready(), told.stops()), (1, Vec::new()));
+    let (mut scene, nspace) = stopped(3, Rank(1));
+    scene.over(&nspace, 0);
+    assert_eq!(scene.told_ready(), 0, "that one was not to stop");
+    scene.over(&nspace, 1);
+    assert_eq!((scene.told_ready(), scene.stops()), (1, Vec::new()));
 }
 
 #[test]
 fn a_rank_that_is_started_again_comes_to_its_stop_anew() {
-    let (mut told, nspace) = stopped(2, true);
-    told.gathered(
+    let (mut scene, nspace) = stopped(2, true);
+    scene.gathered(
         OpId::Started(nspace.clone()),
         Part::Started {
             pids: vec![(0, 100), (1, 101)],
@@ -93,30 +93,30 @@ fn a_rank_that_is_started_again_comes_to_its_stop_anew() {
             after: Duration::ZERO,
         },
     );
-    [0, 1].iter().for_each(|rank| told.come(&nspace, *rank));
-    assert_eq!(told.told_ready(), 1);
-    told.ask(0, control(tool(), &[proc(&nspace, 1)], Info::new(keys::JOB_CTRL_RESTART, "")));
-    assert_eq!(told.stops(), [(format!("{nspace}:0 in init"), 1)]);
-    let clear = told.task_among().1;
-    told.over(&nspace, 1);
-    assert_eq!((told.told_ready(), told.stops()), (0, vec![(format!("{nspace}:0 in init"), 1)]));
-    told.gathered(clear, done(&[1]));
-    let bodies = told.casts();
+    [0, 1].iter().for_each(|rank| scene.come(&nspace, *rank));
+    assert_eq!(scene.told_ready(), 1);
+    scene.ask(0, control(tool(), &[proc(&nspace, 1)], Info::new(keys::JOB_CTRL_RESTART, "")));
+    assert_eq!(scene.stops(), [(format!("{nspace}:0 in init"), 1)]);
+    let clear = scene.task_among().1;
+    scene.over(&nspace, 1);
+    assert_eq!((scene.told_ready(), scene.stops()), (0, vec![(format!("{nspace}:0 in init"), 1)]));
+    scene.gathered(clear, done(&[1]));
+    let bodies = scene.casts();
     let [.., (_, Down::Task { id, .. }), (_, Down::Watch { ranks, .. })] = &bodies[..] else {
         panic!("{bodies:?}")
     };
     let renew = OpId::Task(id.clone());
     assert_eq!(ranks.to_string(), "1", "it may end before its stop");
     let Part::Results(results) = done(&[1]) else { unreachable!() };
-    told.gathered(renew, Part::Renewed { results, pids: vec![(1, 501)], programs: Programs::default() });
-    assert_eq!(told.told_ready(), 0);
-    told.come(&nspace, 1);
-    assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0-1 in init"), 0)]));
+    scene.gathered(renew, Part::Renewed { results, pids: vec![(1, 501)], programs: Programs::default() });
+    assert_eq!(scene.told_ready(), 0);
+    scene.come(&nspace, 1);
+    assert_eq!((scene.told_ready(), scene.stops()), (1, vec![(format!("{nspace}:0-1 in init"), 0)]));
 }
 
 #[test]
 fn daemons_tell_of_the_ends_of_those_who_are_to_stop() {
-    let mut told = Told::up(2);
+    let mut scene = RootScene::up(2);
     let ranks = DataArray {
         of: phalanx_spec::DataType::PROC_RANK,
         items: [5, 6].map(|n| Value::Rank(Rank(n))).to_vec(),
@@ -124,8 +124,8 @@ fn daemons_tell_of_the_ends_of_those_who_are_to_stop() {
     let apps = vec![AppSpec { argv: vec![Text::from("program")], procs: Some(8), ..AppSpec::default() }];
     let info = vec![Info::new(keys::DEBUG_STOP_IN_INIT, ranks)];
     let job = JobRequest { apps, info, ..JobRequest::default() };
-    told.tell(ToRoot::Submit { request: 7, job: Box::new(job) });
-    let bodies = told.casts();
+    scene.tell(ToRoot::Submit { request: 7, job: Box::new(job) });
+    let bodies = scene.casts();
     let [.., (_, Down::Start(_)), (to, Down::Watch { ranks, .. })] = &bodies[..] else {
         panic!("{bodies:?}")
     };
@@ -134,50 +134,50 @@ fn daemons_tell_of_the_ends_of_those_who_are_to_stop() {
 
 #[test]
 fn whoever_comes_once_more_is_named_and_told_of_once_more() {
-    let (mut told, nspace) = stopped(2, Rank(1));
-    told.come(&nspace, 1);
-    assert_eq!(told.told_ready(), 1);
-    told.release(&proc(&nspace, 1));
-    assert_eq!(told.stops(), []);
-    told.come(&nspace, 1);
-    assert_eq!(told.stops(), [(format!("{nspace}:1 in init"), 0)]);
-    assert!(told.casts().iter().any(|(_, body)| matches!(body, Down::Watch { .. })), "it may end there");
-    assert_eq!(told.told_ready(), 1);
-    told.over(&nspace, 1);
-    assert_eq!(told.stops(), []);
+    let (mut scene, nspace) = stopped(2, Rank(1));
+    scene.come(&nspace, 1);
+    assert_eq!(scene.told_ready(), 1);
+    scene.release(&proc(&nspace, 1));
+    assert_eq!(scene.stops(), []);
+    scene.come(&nspace, 1);
+    assert_eq!(scene.stops(), [(format!("{nspace}:1 in init"), 0)]);
+    assert!(scene.casts().iter().any(|(_, body)| matches!(body, Down::Watch { .. })), "it may end there");
+    assert_eq!(scene.told_ready(), 1);
+    scene.over(&nspace, 1);
+    assert_eq!(scene.stops(), []);
     // The spawn did not request it, and yet the rank waits.
-    told.come(&nspace, 0);
-    assert_eq!((told.told_ready(), told.stops()), (1, vec![(format!("{nspace}:0 in init"), 0)]));
+    scene.come(&nspace, 0);
+    assert_eq!((scene.told_ready(), scene.stops()), (1, vec![(format!("{nspace}:0 in init"), 0)]));
 }
 
 #[test]
 fn a_rank_that_is_let_go_early_does_not_wait_when_it_comes() {
-    let (mut told, nspace) = stopped(3, true);
-    told.come(&nspace, 0);
-    told.release(&proc(&nspace, 1));
-    told.come(&nspace, 1);
-    assert_eq!(told.stops(), [(format!("{nspace}:0 in init"), 1)]);
+    let (mut scene, nspace) = stopped(3, true);
+    scene.come(&nspace, 0);
+    scene.release(&proc(&nspace, 1));
+    scene.come(&nspace, 1);
+    assert_eq!(scene.stops(), [(format!("{nspace}:0 in init"), 1)]);
     // Servers do not keep it for ever.
-    told.release(&proc(&nspace, 2));
-    told.wait(121);
-    told.come(&nspace, 2);
-    assert_eq!(told.stops(), [(format!("{nspace}:0,2 in init"), 0)]);
+    scene.release(&proc(&nspace, 2));
+    scene.wait(121);
+    scene.come(&nspace, 2);
+    assert_eq!(scene.stops(), [(format!("{nspace}:0,2 in init"), 0)]);
     // All ranks that wait.
-    told.raise(Status::DEBUGGER_RELEASE, tool(), Range::GLOBAL, Vec::new());
-    assert_eq!(told.stops(), []);
+    scene.raise(Status::DEBUGGER_RELEASE, tool(), Range::GLOBAL, Vec::new());
+    assert_eq!(scene.stops(), []);
 }
 
 /// The programs in a proc table.
-fn programs(told: &mut Told, nspace: &Nspace, by: &ProcId) -> Vec<String> {
+fn programs(scene: &mut RootScene, nspace: &Nspace, by: &ProcId) -> Vec<String> {
     let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
     let queries = vec![Query { keys: vec![keys::QUERY_PROC_TABLE.into()], qualifiers }];
-    let asked = told.ask(0, HostOp::Query(Asked { from: by.clone(), request: Queries { queries } }));
-    if told.answer(asked).is_none() {
-        let (_, op, _) = told.task_among();
-        told.gathered(op, Part::Nothing);
+    let asked = scene.ask(0, HostOp::Query(Asked { from: by.clone(), request: Queries { queries } }));
+    if scene.answer(asked).is_none() {
+        let (_, op, _) = scene.task_among();
+        scene.gathered(op, Part::Nothing);
     }
-    let Some(HostReply::Infos(Status::SUCCESS, info)) = told.answer(asked) else {
-        panic!("{:?}", told.wishes)
+    let Some(HostReply::Infos(Status::SUCCESS, info)) = scene.answer(asked) else {
+        panic!("{:?}", scene.wishes)
     };
     let lines = info.first().and_then(|info| info.value.as_array()).map(|array| array.items.iter());
     let program = |line: &Value| match line {
@@ -189,17 +189,17 @@ fn programs(told: &mut Told, nspace: &Nspace, by: &ProcId) -> Vec<String> {
 
 #[test]
 fn proc_tables_name_the_files_that_were_started() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 4);
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 4);
     let by = proc(&nspace, 0);
-    assert_eq!(programs(&mut told, &nspace, &by), ["program"; 4], "none has started yet");
+    assert_eq!(programs(&mut scene, &nspace, &by), ["program"; 4], "none has started yet");
     let mut files = Programs::default();
     (0..3).for_each(|rank| files.add("/opt/a/prog".into(), rank));
     files.add("/opt/b/prog".into(), 3);
     assert!(files.weight() < 200);
     let pids = (0..4).map(|rank| (rank, 100 + rank)).collect();
     let started = Part::Started { pids, programs: files, failed: false, after: Duration::ZERO };
-    told.gathered(OpId::Started(nspace.clone()), started);
+    scene.gathered(OpId::Started(nspace.clone()), started);
     let names = ["/opt/a/prog", "/opt/a/prog", "/opt/a/prog", "/opt/b/prog"];
-    assert_eq!(programs(&mut told, &nspace, &by), names);
+    assert_eq!(programs(&mut scene, &nspace, &by), names);
 }

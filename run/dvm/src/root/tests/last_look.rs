@@ -12,24 +12,24 @@ fn stuck(operation: &str, ranks: &[u32], seconds: u64) -> Stuck {
 
 #[test]
 fn daemons_look_before_they_end_a_failed_job() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 3);
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 3);
     let pids = vec![(0, 9), (1, 10), (2, 11)];
-    told.gathered(
+    scene.gathered(
         OpId::Started(nspace.clone()),
         Part::Started { pids, programs: Programs::default(), failed: false, after: Duration::ZERO },
     );
-    told.wishes.clear();
-    told.post(0, failed(&nspace, 1));
-    let orders: Vec<&Down> = told.casts().into_iter().map(|(_, body)| body).collect();
+    scene.wishes.clear();
+    scene.post(0, failed(&nspace, 1));
+    let orders: Vec<&Down> = scene.casts().into_iter().map(|(_, body)| body).collect();
     let [Down::Task { id, task }, Down::Control { .. }] = orders[..] else { panic!("{orders:?}") };
     assert!(matches!(&**task, Task::Survey(Subject::Stuck { nspace: of }) if *of == nspace));
     let op = OpId::Task(id.clone());
     let found = Found { stuck: vec![stuck("fence", &[0, 2], 12)], ..Found::default() };
-    told.gathered(op, Part::Found(Box::new(found)));
-    assert!(told.root.explain().is_empty(), "nobody waits for it");
-    told.end(&nspace, 3, ExitStatus::Code(0));
-    let ends = told.reports().into_iter().filter_map(|report| match report {
+    scene.gathered(op, Part::Found(Box::new(found)));
+    assert!(scene.root.explain().is_empty(), "nobody waits for it");
+    scene.end(&nspace, 3, ExitStatus::Code(0));
+    let ends = scene.reports().into_iter().filter_map(|report| match report {
         Report::Ended(end) => Some((**end).clone()),
         _ => None,
     });
@@ -49,18 +49,18 @@ fn daemons_look_before_they_end_a_failed_job() {
 
 #[test]
 fn a_job_can_end_before_its_daemons_report_their_last_look() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 1);
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 1);
     let started = Part::Started {
         pids: vec![(0, 9)],
         programs: Programs::default(),
         failed: false,
         after: Duration::ZERO,
     };
-    told.gathered(OpId::Started(nspace.clone()), started);
-    told.post(0, failed(&nspace, 0));
-    told.end(&nspace, 1, ExitStatus::Code(3));
-    assert!(told.root.explain().is_empty());
+    scene.gathered(OpId::Started(nspace.clone()), started);
+    scene.post(0, failed(&nspace, 0));
+    scene.end(&nspace, 1, ExitStatus::Code(3));
+    assert!(scene.root.explain().is_empty());
 }
 
 #[test]

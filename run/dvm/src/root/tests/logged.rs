@@ -3,7 +3,7 @@
 use super::*;
 use phalanx_wire::cmd::log::Log;
 
-impl Told {
+impl RootScene {
     /// The result for a process on the root's node that logs this to standard error.
     fn logs(&mut self, from: &ProcId, text: &str) -> Status {
         let data = vec![Info::new(keys::LOG_STDERR, text)];
@@ -57,40 +57,40 @@ impl Told {
 
 #[test]
 fn a_tool_that_runs_a_job_reads_what_its_ranks_log() {
-    let mut told = Told::up(2);
-    let nspace = told.spawn_with_stderr();
-    assert_eq!(told.logs(&proc(&nspace, 0), "text"), Status::SUCCESS);
-    assert_eq!((told.forwarded(), told.shown()), (vec![&b"text\n"[..]], vec![]));
+    let mut scene = RootScene::up(2);
+    let nspace = scene.spawn_with_stderr();
+    assert_eq!(scene.logs(&proc(&nspace, 0), "text"), Status::SUCCESS);
+    assert_eq!((scene.forwarded(), scene.shown()), (vec![&b"text\n"[..]], vec![]));
 }
 
 #[test]
 fn unread_logs_are_shown_to_the_user_of_the_dvm() {
-    let mut told = Told::up(2);
-    told.connect_tool();
-    let nspace = told.launch(JobRequest::default(), 1);
+    let mut scene = RootScene::up(2);
+    scene.connect_tool();
+    let nspace = scene.launch(JobRequest::default(), 1);
     for from in [proc(&nspace, 0), tool()] {
-        told.wishes.clear();
-        assert_eq!(told.logs(&from, "text"), Status::SUCCESS);
-        assert_eq!(told.shown(), [b"text\n"]);
+        scene.wishes.clear();
+        assert_eq!(scene.logs(&from, "text"), Status::SUCCESS);
+        assert_eq!(scene.shown(), [b"text\n"]);
     }
-    told.wishes.clear();
-    assert_eq!(told.logs(&tool(), "a\u{1b}[2Jb"), Status::SUCCESS);
-    assert_eq!(told.shown(), [b"a\\u001b[2Jb\n"]);
-    told.root.dvm.config.rules.unheard = true;
-    told.wishes.clear();
-    assert_eq!(told.logs(&tool(), "text"), Status::ERR_NOT_AVAILABLE);
-    assert!(told.shown().is_empty());
+    scene.wishes.clear();
+    assert_eq!(scene.logs(&tool(), "a\u{1b}[2Jb"), Status::SUCCESS);
+    assert_eq!(scene.shown(), [b"a\\u001b[2Jb\n"]);
+    scene.root.dvm.config.rules.unheard = true;
+    scene.wishes.clear();
+    assert_eq!(scene.logs(&tool(), "text"), Status::ERR_NOT_AVAILABLE);
+    assert!(scene.shown().is_empty());
 }
 
 #[test]
 fn logs_for_a_reader_that_reads_nothing_are_refused_at_last() {
-    let mut told = Told::up(2);
-    let nspace = told.spawn_with_stderr();
+    let mut scene = RootScene::up(2);
+    let nspace = scene.spawn_with_stderr();
     let text = "x".repeat(1 << 20);
     let answers: Vec<Status> = (0..16)
         .map(|_| {
-            told.wishes.clear();
-            told.logs(&proc(&nspace, 0), &text)
+            scene.wishes.clear();
+            scene.logs(&proc(&nspace, 0), &text)
         })
         .collect();
     assert_eq!(answers.first(), Some(&Status::SUCCESS));

@@ -5,113 +5,113 @@ use crate::msg::{Collective, Members, Policy as Lasting};
 use phalanx_core::host::CollectiveKind;
 
 /// A rank spawns a job of so many processes, with a time limit in seconds; returns the request.
-fn spawn(told: &mut Told, parent: &Nspace, ranks: i32, limit: Option<u32>) -> u64 {
-    told.wishes.clear();
+fn spawn(scene: &mut RootScene, parent: &Nspace, ranks: i32, limit: Option<u32>) -> u64 {
+    scene.wishes.clear();
     let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: ranks, ..Default::default() };
     let job = limit.map(|seconds| Info::new(keys::TIMEOUT, seconds)).into_iter().collect();
-    told.ask(0, HostOp::Spawn(Asked { from: proc(parent, 0), request: Spawn { job, apps: vec![app] } }))
+    scene.ask(0, HostOp::Spawn(Asked { from: proc(parent, 0), request: Spawn { job, apps: vec![app] } }))
 }
 
 /// The job that has been sent to the daemons.
-fn started(told: &Told) -> Option<Arc<msg::JobDesc>> {
-    told.casts().into_iter().find_map(|(_, body)| match body {
+fn started(scene: &RootScene) -> Option<Arc<msg::JobDesc>> {
+    scene.casts().into_iter().find_map(|(_, body)| match body {
         Down::Start(desc) => Some(desc.clone()),
         _ => None,
     })
 }
 
-fn freed(told: &mut Told, nspace: &Nspace, ended: &[u32], leaving: &[u32]) {
+fn freed(scene: &mut RootScene, nspace: &Nspace, ended: &[u32], leaving: &[u32]) {
     let set = |ranks: &[u32]| ranks.iter().copied().collect();
-    told.post(0, Up::Freed { nspace: nspace.clone(), ended: set(ended), leaving: set(leaving) });
+    scene.post(0, Up::Freed { nspace: nspace.clone(), ended: set(ended), leaving: set(leaving) });
 }
 
 /// The daemons have nothing more to report.
-fn answered(told: &mut Told) {
-    let (_, op, task) = told.task_among();
+fn answered(scene: &mut RootScene) {
+    let (_, op, task) = scene.task_among();
     assert!(matches!(*task, Task::TellFreed { .. }), "{task:?}");
-    told.gathered(op, Part::Nothing);
+    scene.gathered(op, Part::Nothing);
 }
 
-fn meet(told: &mut Told, kind: CollectiveKind, jobs: &[(&Nspace, u32)]) {
+fn meet(scene: &mut RootScene, kind: CollectiveKind, jobs: &[(&Nspace, u32)]) {
     let members = jobs
         .iter()
         .map(|(nspace, ranks)| Members { nspace: (*nspace).clone(), ranks: Ranges::first(*ranks) });
     let op = Collective { kind, members: members.collect(), id: None, round: 0, policy: Lasting::Fixed };
-    told.gathered(OpId::Collective(op), Part::Nothing);
+    scene.gathered(OpId::Collective(op), Part::Nothing);
 }
 
 #[test]
 fn slots_of_ended_ranks_are_free_while_the_job_goes_on() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    freed(&mut told, &nspace, &[1, 6], &[]);
-    spawn(&mut told, &nspace, 2, None);
-    let desc = started(&told).expect("it fits");
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 8);
+    freed(&mut scene, &nspace, &[1, 6], &[]);
+    spawn(&mut scene, &nspace, 2, None);
+    let desc = started(&scene).expect("it fits");
     assert_eq!([0, 1].map(|rank| desc.places.node.get(rank)), [0, 1]);
     assert_eq!([0, 1].map(|rank| desc.places.node_rank.get(rank)), [1, 2], "the others are in use");
 }
 
 #[test]
 fn slots_of_failed_ranks_are_free_at_once() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest { on_failure: FailurePolicy::Continue, ..JobRequest::default() }, 8);
-    told.post(0, failed(&nspace, 3));
-    spawn(&mut told, &nspace, 1, None);
-    assert!(started(&told).is_some());
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest { on_failure: FailurePolicy::Continue, ..JobRequest::default() }, 8);
+    scene.post(0, failed(&nspace, 3));
+    spawn(&mut scene, &nspace, 1, None);
+    assert!(started(&scene).is_some());
 }
 
 #[test]
 fn a_spawn_without_room_asks_for_ends_first() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    let asked = spawn(&mut told, &nspace, 2, None);
-    freed(&mut told, &nspace, &[4], &[]);
-    assert_eq!((started(&told).is_none(), told.answer(asked)), (true, None), "one is not enough");
-    freed(&mut told, &nspace, &[5], &[]);
-    answered(&mut told);
-    assert!(started(&told).is_some());
-    assert_eq!(told.answer(asked), None, "it runs when all daemons have started it");
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 8);
+    let asked = spawn(&mut scene, &nspace, 2, None);
+    freed(&mut scene, &nspace, &[4], &[]);
+    assert_eq!((started(&scene).is_none(), scene.answer(asked)), (true, None), "one is not enough");
+    freed(&mut scene, &nspace, &[5], &[]);
+    answered(&mut scene);
+    assert!(started(&scene).is_some());
+    assert_eq!(scene.answer(asked), None, "it runs when all daemons have started it");
 }
 
 #[test]
 fn a_spawn_that_nothing_makes_fit_is_refused_at_once() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 7);
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 7);
     let refused = HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP));
-    let asked = spawn(&mut told, &nspace, 9, None);
-    assert_eq!(told.answer(asked), Some(&refused), "there never are so many slots");
-    let asked = spawn(&mut told, &nspace, 2, None);
-    answered(&mut told);
-    assert_eq!(told.answer(asked), Some(&refused), "no process is ending");
-    assert!(told.root.explain().is_empty());
+    let asked = spawn(&mut scene, &nspace, 9, None);
+    assert_eq!(scene.answer(asked), Some(&refused), "there never are so many slots");
+    let asked = spawn(&mut scene, &nspace, 2, None);
+    answered(&mut scene);
+    assert_eq!(scene.answer(asked), Some(&refused), "no process is ending");
+    assert!(scene.root.explain().is_empty());
 }
 
 #[test]
 fn a_spawn_waits_for_finalized_ranks_to_end() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    let asked = spawn(&mut told, &nspace, 1, None);
-    freed(&mut told, &nspace, &[], &[7]);
-    answered(&mut told);
-    assert_eq!((told.answer(asked), started(&told).is_some()), (None, false));
-    let wait = &told.root.explain()[0];
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 8);
+    let asked = spawn(&mut scene, &nspace, 1, None);
+    freed(&mut scene, &nspace, &[], &[7]);
+    answered(&mut scene);
+    assert_eq!((scene.answer(asked), started(&scene).is_some()), (None, false));
+    let wait = &scene.root.explain()[0];
     assert_eq!((&*wait.operation, &*wait.subject), ("spawn", "program"));
     assert_eq!((&wait.asked_by, &wait.missing), (&vec![proc(&nspace, 0)], &vec![proc(&nspace, 7)]));
-    freed(&mut told, &nspace, &[7], &[]);
-    assert_eq!(started(&told).map(|desc| desc.places.node.get(0)), Some(1));
+    freed(&mut scene, &nspace, &[7], &[]);
+    assert_eq!(started(&scene).map(|desc| desc.places.node.get(0)), Some(1));
 }
 
 #[test]
 fn a_spawn_waits_for_a_job_that_is_being_ended() {
-    let mut told = Told::up(2);
-    let parent = told.launch(JobRequest::default(), 4);
-    let other = told.launch(JobRequest::default(), 4);
-    told.post(1, failed(&other, 0));
-    let asked = spawn(&mut told, &parent, 4, None);
-    answered(&mut told);
-    assert_eq!((told.answer(asked), started(&told).is_some()), (None, false));
-    told.end(&other, 4, ExitStatus::Code(3));
-    assert!(started(&told).is_some());
+    let mut scene = RootScene::up(2);
+    let parent = scene.launch(JobRequest::default(), 4);
+    let other = scene.launch(JobRequest::default(), 4);
+    scene.post(1, failed(&other, 0));
+    let asked = spawn(&mut scene, &parent, 4, None);
+    answered(&mut scene);
+    assert_eq!((scene.answer(asked), started(&scene).is_some()), (None, false));
+    scene.end(&other, 4, ExitStatus::Code(3));
+    assert!(started(&scene).is_some());
 }
 
 #[test]
@@ -123,81 +123,81 @@ fn a_spawn_waits_for_a_child_that_was_disconnected() {
         (CollectiveKind::Disconnect, false, None, Some(Status::ERR_JOB_FAILED_TO_MAP)),
         (CollectiveKind::Disconnect, false, Some(3), Some(Status::ERR_TIMEOUT)),
     ] {
-        let mut told = Told::up(2);
-        let parent = told.launch(JobRequest::default(), 1);
-        spawn(&mut told, &parent, 7, None);
-        let child = started(&told).expect("it fits").nspace.clone();
+        let mut scene = RootScene::up(2);
+        let parent = scene.launch(JobRequest::default(), 1);
+        spawn(&mut scene, &parent, 7, None);
+        let child = started(&scene).expect("it fits").nspace.clone();
         for kind in [CollectiveKind::Connect, last] {
-            meet(&mut told, kind, &[(&parent, 1), (&child, 7)]);
+            meet(&mut scene, kind, &[(&parent, 1), (&child, 7)]);
         }
-        let asked = spawn(&mut told, &parent, 7, limit);
-        answered(&mut told);
-        told.wait(2);
-        assert_eq!((told.answer(asked), started(&told).is_some()), (None, false));
+        let asked = spawn(&mut scene, &parent, 7, limit);
+        answered(&mut scene);
+        scene.wait(2);
+        assert_eq!((scene.answer(asked), started(&scene).is_some()), (None, false));
         match ends {
-            true => told.end(&child, 7, ExitStatus::Code(0)),
-            false => told.wait(10),
+            true => scene.end(&child, 7, ExitStatus::Code(0)),
+            false => scene.wait(10),
         }
-        assert_eq!(started(&told).is_some(), ends);
+        assert_eq!(started(&scene).is_some(), ends);
         let answer = expected.map(|status| HostReply::Spawned(Err(status)));
-        assert_eq!(told.answer(asked), answer.as_ref());
+        assert_eq!(scene.answer(asked), answer.as_ref());
     }
 }
 
 #[test]
 fn a_spawn_does_not_wait_for_a_child_that_is_connected() {
-    let mut told = Told::up(2);
-    let parent = told.launch(JobRequest::default(), 1);
-    spawn(&mut told, &parent, 7, None);
-    let child = started(&told).expect("it fits").nspace.clone();
+    let mut scene = RootScene::up(2);
+    let parent = scene.launch(JobRequest::default(), 1);
+    spawn(&mut scene, &parent, 7, None);
+    let child = started(&scene).expect("it fits").nspace.clone();
     for kind in [CollectiveKind::Fence, CollectiveKind::Connect] {
-        meet(&mut told, kind, &[(&parent, 1), (&child, 7)]);
+        meet(&mut scene, kind, &[(&parent, 1), (&child, 7)]);
     }
-    let asked = spawn(&mut told, &parent, 7, None);
-    answered(&mut told);
+    let asked = spawn(&mut scene, &parent, 7, None);
+    answered(&mut scene);
     let refused = HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP));
-    assert_eq!(told.answer(asked), Some(&refused));
+    assert_eq!(scene.answer(asked), Some(&refused));
 }
 
 #[test]
 fn a_spawn_whose_requester_ends_is_not_launched() {
     for ends_job in [true, false] {
-        let mut told = Told::up(2);
-        let parent = told.launch(JobRequest::default(), 4);
-        let other = told.launch(JobRequest::default(), 4);
-        told.post(1, failed(&other, 0));
-        let asked = spawn(&mut told, &parent, 4, None);
-        answered(&mut told);
+        let mut scene = RootScene::up(2);
+        let parent = scene.launch(JobRequest::default(), 4);
+        let other = scene.launch(JobRequest::default(), 4);
+        scene.post(1, failed(&other, 0));
+        let asked = spawn(&mut scene, &parent, 4, None);
+        answered(&mut scene);
         match ends_job {
-            true => told.post(0, failed(&parent, 1)),
-            false => freed(&mut told, &parent, &[0], &[]),
+            true => scene.post(0, failed(&parent, 1)),
+            false => freed(&mut scene, &parent, &[0], &[]),
         }
-        assert_eq!(told.answer(asked), Some(&HostReply::Spawned(Err(Status::ERR_LOST_CONNECTION))));
-        told.end(&other, 4, ExitStatus::Code(3));
-        assert!(started(&told).is_none());
-        assert!(told.root.explain().is_empty());
+        assert_eq!(scene.answer(asked), Some(&HostReply::Spawned(Err(Status::ERR_LOST_CONNECTION))));
+        scene.end(&other, 4, ExitStatus::Code(3));
+        assert!(started(&scene).is_none());
+        assert!(scene.root.explain().is_empty());
     }
 }
 
 #[test]
 fn a_refused_spawn_names_whom_it_has_waited_for() {
-    let mut told = Told::up(2);
-    let parent = told.launch(JobRequest::default(), 4);
-    let other = told.launch(JobRequest::default(), 4);
-    told.post(1, failed(&other, 0));
-    spawn(&mut told, &parent, 4, None);
-    answered(&mut told);
-    told.wait(10);
+    let mut scene = RootScene::up(2);
+    let parent = scene.launch(JobRequest::default(), 4);
+    let other = scene.launch(JobRequest::default(), 4);
+    scene.post(1, failed(&other, 0));
+    spawn(&mut scene, &parent, 4, None);
+    answered(&mut scene);
+    scene.wait(10);
     let expected = format!(", after 10 s of waiting for the end of {other}:1-3");
     let is_note = |wish: &FromRoot| matches!(wish, FromRoot::Report(Report::Note { text, .. }) if text.contains(&expected));
-    assert!(told.wishes.iter().any(is_note), "{:?}", told.wishes);
+    assert!(scene.wishes.iter().any(is_note), "{:?}", scene.wishes);
 }
 
 #[test]
 fn spawns_that_wait_for_room_are_refused_when_the_dvm_ends() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    let asked = spawn(&mut told, &nspace, 1, None);
-    told.tell(ToRoot::Shutdown);
-    assert_eq!(told.answer(asked), Some(&HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE))));
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 8);
+    let asked = spawn(&mut scene, &nspace, 1, None);
+    scene.tell(ToRoot::Shutdown);
+    assert_eq!(scene.answer(asked), Some(&HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE))));
 }

@@ -8,10 +8,10 @@ use super::*;
 use crate::msg::StdinTarget;
 
 /// A job of two ranks, which read all of the input and have started.
-fn reading() -> (Told, Nspace) {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest { stdin: StdinTarget::All, ..JobRequest::default() }, 2);
-    told.gathered(
+fn reading() -> (RootScene, Nspace) {
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest { stdin: StdinTarget::All, ..JobRequest::default() }, 2);
+    scene.gathered(
         OpId::Started(nspace.clone()),
         Part::Started {
             pids: (0..2).map(|r| (r, r)).collect(),
@@ -20,10 +20,10 @@ fn reading() -> (Told, Nspace) {
             after: Duration::ZERO,
         },
     );
-    (told, nspace)
+    (scene, nspace)
 }
 
-impl Told {
+impl RootScene {
     fn user_has(&mut self, nspace: &Nspace, data: &[u8]) {
         self.tell(ToRoot::Stdin { nspace: nspace.clone(), data: data.into() });
     }
@@ -70,70 +70,72 @@ impl Told {
 
 #[test]
 fn little_input_is_shown_before_a_rank_reads() {
-    let (mut told, nspace) = reading();
-    assert_eq!(told.credit(), 4096);
-    told.user_has(&nspace, &[1; 100]);
-    told.taken(&nspace, 0, 30);
-    assert_eq!((told.read(), told.credit()), (vec![30], 0));
-    told.taken(&nspace, 1, 20);
-    assert_eq!(told.read(), [], "another rank has read as much");
-    told.taken(&nspace, 1, 80);
-    assert_eq!(told.read(), [70]);
-    assert_eq!(told.credit(), Limits::default().stdin_window - 4096 + 30);
-    told.user_has(&nspace, &[2; 100]);
-    told.taken(&nspace, 1, 100);
-    assert_eq!(told.read(), []);
+    let (mut scene, nspace) = reading();
+    assert_eq!(scene.credit(), 4096);
+    scene.user_has(&nspace, &[1; 100]);
+    scene.taken(&nspace, 0, 30);
+    assert_eq!((scene.read(), scene.credit()), (vec![30], 0));
+    scene.taken(&nspace, 1, 20);
+    assert_eq!(scene.read(), [], "another rank has read as much");
+    scene.taken(&nspace, 1, 80);
+    assert_eq!(scene.read(), [70]);
+    assert_eq!(scene.credit(), Limits::default().stdin_window - 4096 + 30);
+    scene.user_has(&nspace, &[2; 100]);
+    scene.taken(&nspace, 1, 100);
+    assert_eq!(scene.read(), []);
 }
 
 #[test]
 fn pushes_before_the_first_piece_do_not_count_as_it() {
-    let (mut told, nspace) = reading();
-    told.push(&nspace, &[1; 50]);
-    told.user_has(&nspace, &[2; 10]);
-    told.taken(&nspace, 0, 50);
-    assert_eq!(told.read(), []);
-    told.taken(&nspace, 0, 10);
-    assert_eq!(told.read(), [10]);
+    let (mut scene, nspace) = reading();
+    scene.push(&nspace, &[1; 50]);
+    scene.user_has(&nspace, &[2; 10]);
+    scene.taken(&nspace, 0, 50);
+    assert_eq!(scene.read(), []);
+    scene.taken(&nspace, 0, 10);
+    assert_eq!(scene.read(), [10]);
 }
 
 #[test]
 fn a_question_for_input_is_answered_when_a_rank_waits() {
-    let (mut told, nspace) = reading();
-    told.wishes.clear();
-    told.user_has(&nspace, b"");
-    assert!(matches!(told.casts()[..], [(_, Down::Stdin { data, .. })] if data.is_empty()));
-    let question = told.push(&nspace, b"");
-    assert!(told.casts().iter().any(|(_, body)| matches!(body, Down::Stdin { data, .. } if data.is_empty())));
-    assert_eq!(told.status(question), None);
-    told.taken(&nspace, 1, 0);
-    assert_eq!((told.read(), told.status(question)), (vec![0], Some(Status::SUCCESS)));
+    let (mut scene, nspace) = reading();
+    scene.wishes.clear();
+    scene.user_has(&nspace, b"");
+    assert!(matches!(scene.casts()[..], [(_, Down::Stdin { data, .. })] if data.is_empty()));
+    let question = scene.push(&nspace, b"");
+    assert!(
+        scene.casts().iter().any(|(_, body)| matches!(body, Down::Stdin { data, .. } if data.is_empty()))
+    );
+    assert_eq!(scene.status(question), None);
+    scene.taken(&nspace, 1, 0);
+    assert_eq!((scene.read(), scene.status(question)), (vec![0], Some(Status::SUCCESS)));
 }
 
 #[test]
 fn a_push_until_read_is_answered_with_what_was_read() {
-    let (mut told, nspace) = reading();
-    let all = told.push(&nspace, b"four");
-    assert_eq!(told.status(all), None);
-    told.taken(&nspace, 0, 4);
-    assert_eq!(told.status(all), Some(Status::SUCCESS));
-    let (some, none) = (told.push(&nspace, b"some"), told.push(&nspace, b"none"));
-    told.taken(&nspace, 0, 3);
-    assert_eq!(told.status(some), None);
-    told.wishes.clear();
-    told.end(&nspace, 2, ExitStatus::Code(0));
-    assert_eq!((told.status(some), told.status(none)), (Some(Status(3)), Some(Status::ERR_NOT_FOUND)));
+    let (mut scene, nspace) = reading();
+    let all = scene.push(&nspace, b"four");
+    assert_eq!(scene.status(all), None);
+    scene.taken(&nspace, 0, 4);
+    assert_eq!(scene.status(all), Some(Status::SUCCESS));
+    let (some, none) = (scene.push(&nspace, b"some"), scene.push(&nspace, b"none"));
+    scene.taken(&nspace, 0, 3);
+    assert_eq!(scene.status(some), None);
+    scene.wishes.clear();
+    scene.end(&nspace, 2, ExitStatus::Code(0));
+    assert_eq!((scene.status(some), scene.status(none)), (Some(Status(3)), Some(Status::ERR_NOT_FOUND)));
 }
 
 #[test]
 fn a_push_until_read_ends_with_its_readers_or_its_tool() {
-    let (mut told, nspace) = reading();
-    let unread = told.push(&nspace, b"data");
-    told.post(0, Up::StdinRefused { nspace: nspace.clone(), rank: Rank(0) });
-    assert_eq!(told.status(unread), None);
-    told.post(0, Up::StdinRefused { nspace, rank: Rank(1) });
-    assert_eq!(told.status(unread), Some(Status::ERR_NOT_FOUND));
-    let (mut told, nspace) = reading();
-    let question = told.push(&nspace, b"");
-    told.post(0, Up::ToolLeft { proc: tool() });
-    assert_eq!(told.status(question), Some(Status::ERR_LOST_CONNECTION));
+    let (mut scene, nspace) = reading();
+    let unread = scene.push(&nspace, b"data");
+    scene.post(0, Up::StdinRefused { nspace: nspace.clone(), rank: Rank(0) });
+    assert_eq!(scene.status(unread), None);
+    scene.post(0, Up::StdinRefused { nspace, rank: Rank(1) });
+    assert_eq!(scene.status(unread), Some(Status::ERR_NOT_FOUND));
+    let (mut scene, nspace) = reading();
+    let question = scene.push(&nspace, b"");
+    scene.post(0, Up::ToolLeft { proc: tool() });
+    assert_eq!(scene.status(question), Some(Status::ERR_LOST_CONNECTION));
 }
