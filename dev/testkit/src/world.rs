@@ -453,7 +453,7 @@ impl<S: RankServer> World<S> {
             Effect::SignalTree { proc, signal } => {
                 self.send_signal(&proc, signal);
                 if signal == STOP {
-                    self.at(self.now, Event::TreeStopped(id, proc));
+                    self.at(self.now.after(SIGNAL_DELAY), Event::TreeStopped(id, proc));
                 }
             }
             Effect::Credit { proc, channel, bytes } => {
@@ -626,7 +626,7 @@ impl<S: RankServer> World<S> {
 
     fn send_signal(&mut self, proc: &ProcId, signal: i32) {
         // Signals arrive in the order in which they were sent.
-        let at = self.now.after(Duration::from_micros(20));
+        let at = self.now.after(SIGNAL_DELAY);
         if let Some(pid) = self.procs.get(proc).map(|fate| fate.pid) {
             self.at(at, Event::Signal(proc.clone(), pid, signal));
         }
@@ -703,5 +703,7 @@ impl<S: RankServer> World<S> {
     }
 }
 
+/// From a signal to its arrival.
+const SIGNAL_DELAY: Duration = Duration::from_micros(20);
 /// The number of SIGSTOP.
 const STOP: i32 = 19;

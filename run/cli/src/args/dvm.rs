@@ -27,7 +27,7 @@ pub(crate) enum DvmCommand {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DvmStartArgs {
-    /// Be the system server of this machine, which other commands find with '--system', and of the DVM's other hosts
+    /// Be the system server of this machine and of the DVM's other hosts, which other commands find with '--system'
     #[arg(long)]
     pub(crate) system_server: bool,
 
