@@ -5,10 +5,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use phalanx_dvm::spawn::KILL_AFTER;
 use phalanx_shell::stdin::Collection;
 use phalanx_wire::cmd::iof::UNTIL_READ;
-use pmix::{Info, InfoList, ProcId, Query, Status, Tool, Value, keys};
+use pmix::{Info, ProcId, Status, Tool};
+
+use super::choice;
 
 /// The reading, on a thread that ends with the process. It does not keep the tool alive: a push may wait for a rank that never reads.
 pub(crate) struct Reading {
@@ -25,7 +26,9 @@ impl Reading {
         failed: impl Fn(&pmix::Error) + Send + 'static,
     ) -> io::Result<Reading> {
         let mut collection = Collection::new()?;
-        if rustix::termios::isatty(rustix::stdio::stdin()) && is_ours(tool) {
+        // A server that is not ours would take a question for the end of input.
+        let is_ours = || choice::lasts(tool).is_some();
+        if rustix::termios::isatty(rustix::stdio::stdin()) && is_ours() {
             let (tool, targets) = (Arc::downgrade(tool), targets.clone());
             collection =
                 collection.asking(move || push(&tool, &targets, &[], true).map_err(|error| error.status()));
@@ -68,14 +71,6 @@ fn push(tool: &Weak<Tool>, targets: &[ProcId], data: &[u8], until_read: bool) ->
     let tool = tool.upgrade().ok_or_else(gone)?;
     let directives = [Info::new(UNTIL_READ, true)];
     tool.iof_push(targets, data, if until_read { &directives } else { &[] })
-}
-
-/// Another server would take a question for the end of input.
-fn is_ours(tool: &Tool) -> bool {
-    let query = Query { keys: vec![keys::QUERY_SPAWN_SUPPORT.into()], qualifiers: Vec::new() };
-    let answer = tool.query(&[query]).unwrap_or_default();
-    let supported = answer.find(keys::QUERY_SPAWN_SUPPORT).and_then(Value::as_str).unwrap_or_default();
-    supported.split(',').any(|known| known == KILL_AFTER)
 }
 
 const PATIENCE: Duration = Duration::from_secs(5);
