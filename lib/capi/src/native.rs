@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use phalanx_spec::{IofChannel, Rank, Scope};
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{Info, Kval, ProcId, Value};
 use pmix::screen::Part;
 use pmix::{
@@ -80,11 +81,15 @@ impl Native {
         }
     }
 
-    pub(crate) fn settle_shown(&self) {
+    pub(crate) fn perform_spawn(
+        &self,
+        spawn: Spawn,
+        showing: Option<Showing>,
+    ) -> Result<ClientReturn, Error> {
         match self {
-            Native::Client(client) => client.settle_shown(),
-            Native::Tool(tool) => tool.settle_shown(),
-            Native::Server(_) => {}
+            Native::Client(client) => client.perform_spawn(spawn, showing),
+            Native::Tool(tool) => tool.perform_spawn(spawn, showing),
+            Native::Server(serving) => serving.server.perform(ClientCall::Spawn(spawn)),
         }
     }
 

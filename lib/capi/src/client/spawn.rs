@@ -21,11 +21,9 @@ exported! {
         info: Ptr<pmix_info_t>, count: usize, apps: Ptr<pmix_app_t>, napps: usize, nspace: Ptr<[u8; 256]>,
     ) -> Code {
         let instance = instance()?;
-        let (call, beginning) = call(info, count, apps, napps)?;
-        let answer = spawned(instance.client.perform(call));
-        instance.client.settle_shown();
-        let job = answer?;
-        beginning.run(&job);
+        let Prepared { spawn, showing, reader } = prepare(info, count, apps, napps)?;
+        let job = spawned(instance.client.perform_spawn(spawn, showing))?;
+        read_stdin(&job, reader);
         nspace.write(to_c::name(job.nspace.as_str()));
         Ok(())
     }
@@ -35,11 +33,12 @@ exported! {
         cbdata: Ptr<Opaque>,
     ) -> Code {
         let callback = callback.ok_or(BAD)?;
-        let (call, beginning) = call(info, count, apps, napps)?;
-        submit(call, move |answer| {
+        let Prepared { spawn, showing, reader } = prepare(info, count, apps, napps)?;
+        submit(ClientCall::Spawn(spawn), move |answer| {
             let answer = spawned(answer);
             if let Ok(job) = &answer {
-                beginning.run(job);
+                showing.into_iter().for_each(|showing| showing.begin(job));
+                read_stdin(job, reader);
             }
             let mut name = answer.as_ref().map_or([0; 256], |job| to_c::name(job.nspace.as_str()));
             // SAFETY: it lives until the callback has returned.
@@ -49,12 +48,20 @@ exported! {
     }
 }
 
-fn call(
+struct Prepared {
+    spawn: Spawn,
+    /// Set if the job's output is shown here.
+    showing: Option<Showing>,
+    /// The process that reads this process's standard input.
+    reader: Option<Rank>,
+}
+
+fn prepare(
     info: Ptr<pmix_info_t>,
     count: usize,
     apps: Ptr<pmix_app_t>,
     napps: usize,
-) -> Result<(ClientCall, Beginning), Status> {
+) -> Result<Prepared, Status> {
     let instance = instance()?;
     if apps.is_null() || napps == 0 {
         return Err(BAD);
@@ -64,28 +71,15 @@ fn call(
     let mut job = from_c::infos(info, count)?;
     let showing = instance.client.show_spawned(&mut job).map_err(|error| error.status())?;
     let reader = collects(&job).map(|proc| proc.map_or(Rank::WILDCARD, |proc| proc.rank));
-    Ok((ClientCall::Spawn(Spawn { job, apps }), Beginning { showing, reader }))
+    Ok(Prepared { spawn: Spawn { job, apps }, showing, reader })
 }
 
-/// What to do when the job has been started.
-struct Beginning {
-    /// Set if its output is shown here.
-    showing: Option<Showing>,
-    /// The process that reads this process's standard input.
-    reader: Option<Rank>,
-}
-
-impl Beginning {
-    fn run(self, job: &NewJob) {
-        if let Some(showing) = self.showing {
-            showing.begin(job);
-        }
-        let name = &job.nspace;
-        if let Some(rank) = self.reader
-            && let Err(status) = collect_stdin(vec![ProcId::new(name, rank)], Vec::new())
-        {
-            tracing::warn!(%name, %status, "standard input is not collected");
-        }
+fn read_stdin(job: &NewJob, reader: Option<Rank>) {
+    let name = &job.nspace;
+    if let Some(rank) = reader
+        && let Err(status) = collect_stdin(vec![ProcId::new(name, rank)], Vec::new())
+    {
+        tracing::warn!(%name, %status, "standard input is not collected");
     }
 }
 

@@ -22,18 +22,25 @@ impl Client {
         let (mut job, mut apps) = (job.to_vec(), apps.to_vec());
         begin_here(&mut apps);
         let showing = self.show_spawned(&mut job)?;
-        let answer = self.call(ClientCall::Spawn(Spawn { job, apps }));
-        self.settle_shown();
-        match answer? {
-            ClientReturn::Spawned(result) => {
-                let job = result.map_err(|status| Error::Failed { operation: operation(), status })?;
-                if let Some(showing) = showing {
-                    showing.begin(&job);
-                }
-                Ok(job.nspace)
-            }
+        match self.perform_spawn(Spawn { job, apps }, showing)? {
+            ClientReturn::Spawned(Ok(job)) => Ok(job.nspace),
+            ClientReturn::Spawned(Err(status)) => Err(Error::Failed { operation: operation(), status }),
             other => Err(unexpected(&operation(), &other)),
         }
+    }
+
+    /// Makes the spawn and waits for its answer. The output of the job is shown in its form from the first byte on: the end of a short job
+    /// may arrive together with the answer. The server's notes on the spawn are written when this returns, unless their reader is slow.
+    pub fn perform_spawn(&self, spawn: Spawn, showing: Option<Showing>) -> Result<ClientReturn, Error> {
+        self.check_pid()?;
+        let begin = |answer: &ClientReturn| {
+            if let (ClientReturn::Spawned(Ok(job)), Some(showing)) = (answer, showing) {
+                showing.begin(job);
+            }
+        };
+        let answer = self.engine.call_after(ClientCall::Spawn(spawn), begin);
+        self.shown.settle();
+        answer
     }
 
     /// Prepares to show the job's output here, for a spawn by [`submit`](Client::submit): showing begins when the job has a
@@ -44,11 +51,6 @@ impl Client {
             self.show_unasked()?;
         }
         Ok(showing)
-    }
-
-    /// What was said of a spawn before it was answered is written when this returns, unless whoever reads it is slow.
-    pub fn settle_shown(&self) {
-        self.shown.settle();
     }
 }
 

@@ -30,6 +30,25 @@ impl Way {
         }
     }
 
+    /// As [`Engine::call_after`].
+    pub(super) fn call_after(
+        &self,
+        call: ClientCall,
+        before: impl FnOnce(&ClientReturn) + Send + 'static,
+    ) -> Result<ClientReturn, Error> {
+        match self {
+            Way::Client(engine) => engine.call_after(call, before),
+            Way::Tool(engine) => {
+                let before = move |answer: &ToolReturn| {
+                    if let ToolReturn::Client(answer) = answer {
+                        before(answer);
+                    }
+                };
+                Ok(of_client(engine.call_after(ToolCall::Client(call), before)?))
+            }
+        }
+    }
+
     /// Makes the last call of this process, and ends its engine.
     pub(super) fn call_last(&self, call: ClientCall) -> Result<ClientReturn, Error> {
         match self {

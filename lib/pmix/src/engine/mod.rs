@@ -324,7 +324,28 @@ impl<M: Role> Engine<M> {
         if self.is_progress_thread() {
             return Err(Error::OnProgressThread);
         }
+        self.call_by(call, slot())
+    }
+
+    /// The same; `before` runs where progress is made, before anything that arrives after the answer is handled. It must not
+    /// block.
+    pub(crate) fn call_after(
+        &self,
+        call: M::Call,
+        before: impl FnOnce(&M::Return) + Send + 'static,
+    ) -> Result<M::Return, Error> {
+        if self.is_progress_thread() {
+            return Err(Error::OnProgressThread);
+        }
         let (reply, wait) = slot();
+        self.call_by(call, (reply.after(before), wait))
+    }
+
+    fn call_by(
+        &self,
+        call: M::Call,
+        (reply, wait): (Reply<M::Return>, Wait<M::Return>),
+    ) -> Result<M::Return, Error> {
         let made = match self.thread() {
             Some(_) => receiver::call(&self.progress, call, (reply, wait)),
             None => Made::Not((call, Some(reply)), wait),

@@ -13,12 +13,12 @@ use super::sync::{Condvar, Mutex};
 pub(super) fn slot<T>() -> (Reply<T>, Wait<T>) {
     let slot =
         Arc::new(Slot { state: Mutex::new(SlotState::Waiting(Caller::Awake)), changed: Condvar::new() });
-    (Reply { to: Some(Answered::Waiting(slot.clone())) }, Wait { slot })
+    (Reply { to: Some(Answered::Waiting(slot.clone())), before: None }, Wait { slot })
 }
 
 /// An answering end that runs this callback, with `None` if the end is dropped unused.
 pub(super) fn callback<T>(run: impl FnOnce(Option<T>) + Send + 'static) -> Reply<T> {
-    Reply { to: Some(Answered::Callback(Box::new(run))) }
+    Reply { to: Some(Answered::Callback(Box::new(run))), before: None }
 }
 
 struct Slot<T> {
@@ -43,7 +43,11 @@ enum Caller {
 /// The end that answers.
 pub(crate) struct Reply<T> {
     to: Option<Answered<T>>,
+    /// Runs before the caller has the answer.
+    before: Option<Before<T>>,
 }
+
+type Before<T> = Box<dyn FnOnce(&T) + Send>;
 
 enum Answered<T> {
     Waiting(Arc<Slot<T>>),
@@ -57,12 +61,21 @@ pub(super) struct Wait<T> {
 
 impl<T> Reply<T> {
     pub(super) fn send(mut self, answer: T) {
+        if let Some(before) = self.before.take() {
+            before(&answer);
+        }
         self.end(Some(answer));
+    }
+
+    /// The same end; answering runs this first.
+    pub(super) fn after(mut self, before: impl FnOnce(&T) + Send + 'static) -> Reply<T> {
+        self.before = Some(Box::new(before));
+        self
     }
 
     /// Whether answering runs a callback.
     pub(super) fn is_callback(&self) -> bool {
-        matches!(self.to, Some(Answered::Callback(_)))
+        matches!(self.to, Some(Answered::Callback(_))) || self.before.is_some()
     }
 
     /// Makes a sleeping caller recheck whether it should still sleep.

@@ -56,3 +56,20 @@ fn a_waiter_returns_when_its_answer_is_dropped() {
     drop(reply);
     assert_eq!(caller.join().unwrap(), None);
 }
+
+#[test]
+fn a_caller_wakes_after_what_comes_before_its_answer() {
+    let (reply, wait) = slot();
+    let seen = Arc::new(AtomicBool::new(false));
+    let see = seen.clone();
+    let reply = reply.after(move |answer| see.store(*answer == 5, Ordering::Relaxed));
+    assert!(reply.is_callback(), "it may not run on the caller's thread");
+    let caller =
+        std::thread::spawn(move || (wait.wait(|| false).ok().unwrap(), seen.load(Ordering::Relaxed)));
+    reply.send(5);
+    assert_eq!(caller.join().unwrap(), (Some(5), true));
+
+    let (reply, wait) = slot::<u32>();
+    drop(reply.after(|_| panic!("there is no answer")));
+    assert_eq!(wait.wait(|| false).ok().unwrap(), None);
+}

@@ -64,7 +64,7 @@ struct Received {
     over: bool,
     /// The job that we run.
     top: Option<Nspace>,
-    /// Its end is known, and the report of it will come, whatever the server does.
+    /// The report of an answer that has come, or of an end that is known, follows whatever the server does.
     concluding: bool,
     /// Messages of the server before the job ran.
     said: String,
@@ -148,6 +148,8 @@ impl Far {
         let over_at = limit.and_then(|limit| Instant::now().checked_add(limit));
         let (wanted, is_shown) = (Needs::of(run), !run.display.is_empty());
         let names_pids = run.output.tag == Tag::Detailed;
+        // A server that refuses the job may end before the refusal is reported.
+        self.shared.state().concluding = true;
         thread::spawn(move || {
             if let Some(error) = wanted.lacking(&tool) {
                 return shared.push(Report::Refused { request: 0, error });

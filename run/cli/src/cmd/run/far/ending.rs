@@ -10,6 +10,7 @@ use pmix::{DataArray, Info, InfoList, Query, Status, Tool, Value, keys};
 
 use super::{Shared, map};
 use crate::render::value;
+use crate::tool;
 
 /// The end of a job that has run. `asked_to_end`: the signal with which the user has asked for it.
 pub(super) fn of(
@@ -112,6 +113,9 @@ fn bare(nspace: &Nspace, verdict: JobVerdict, exit_code: i32) -> JobEnd {
 
 /// Reports why the spawn has failed: a server of ours can be asked what became of the job.
 pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
+    if tool::is_lost(error) {
+        return shared.told_all();
+    }
     let me = tool.proc();
     let is_ours = |about: &DataArray| {
         value::find(about, keys::PARENT_ID).and_then(Value::as_proc) == Some(me)
