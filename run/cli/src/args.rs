@@ -24,7 +24,8 @@ use fleet::FleetArgs;
 use phalanx_dvm::spawn::MOST_RESTARTS;
 use serve::ServeArgs;
 use tools::{
-    AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, ServerArgs, UnpublishArgs, WhyArgs,
+    AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, ServerArgs, StacksArgs,
+    UnpublishArgs, WhyArgs,
 };
 
 /// Run and observe PMIx jobs.
@@ -64,6 +65,8 @@ pub(crate) enum Command {
     Unpublish(UnpublishArgs),
     /// Show who is waiting for what
     Why(WhyArgs),
+    /// Show where the ranks of a job are: their stacks, as one tree
+    Stacks(StacksArgs),
     /// Greet the other ranks: a first program for 'px run' to start
     Hello,
     /// Be a daemon of a DVM on another host, which starts this command

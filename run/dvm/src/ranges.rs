@@ -3,6 +3,7 @@
 //! Everything that crosses the tree names processes and nodes by these, so no message grows with ranks times ranks.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::encoding::{Encode, Malformed, Reader, Writer};
 use crate::words;
@@ -11,7 +12,7 @@ use crate::words;
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ranges(Vec<(u32, u32)>);
 
-/// Received spans are not ascending, or not apart.
+/// Received spans are not ascending, or not apart; or a text names none.
 #[derive(Debug)]
 pub struct Disordered;
 
@@ -177,6 +178,23 @@ impl From<Ranges> for Vec<(u32, u32)> {
 impl fmt::Display for Disordered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("spans are not ascending and apart")
+    }
+}
+
+/// `0-3,8`.
+impl FromStr for Ranges {
+    type Err = Disordered;
+
+    fn from_str(text: &str) -> Result<Ranges, Disordered> {
+        let mut ranges = Ranges::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            match (first.parse(), last.parse()) {
+                (Ok(first), Ok(last)) if first <= last => ranges.insert_span(first, last),
+                _ => return Err(Disordered),
+            }
+        }
+        Ok(ranges)
     }
 }
 

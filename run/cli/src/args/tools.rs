@@ -209,6 +209,20 @@ pub(crate) struct WhyArgs {
     pub(crate) server: ServerArgs,
 }
 
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StacksArgs {
+    /// The job, or ranks of it: px-host-7@7:0-3,8
+    #[arg(value_name = "JOB[:RANKS]")]
+    pub(crate) job: String,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RangeWord {
     /// Processes of this node

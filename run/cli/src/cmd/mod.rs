@@ -12,6 +12,7 @@ pub(crate) mod ps;
 pub(crate) mod publish;
 pub(crate) mod query;
 pub(crate) mod run;
+pub(crate) mod stacks;
 pub(crate) mod wait;
 pub(crate) mod why;
 

@@ -5,6 +5,7 @@ pub(crate) mod ending;
 pub(crate) mod hint;
 pub(crate) mod nodes;
 pub(crate) mod ps;
+pub(crate) mod stacks;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod tree;

@@ -21,16 +21,11 @@ pub(crate) fn target(word: &str) -> Result<(Nspace, Option<Ranges>), Failure> {
 
 /// `0-3,8`
 pub(crate) fn ranges(word: &str) -> Result<Ranges, Failure> {
-    let wrong = || Failure::usage(format!("'{word}' is not a list of ranks such as 0-3,8"));
-    let mut ranks = Ranges::new();
-    for part in word.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.parse::<u32>(), last.parse::<u32>()) {
-            (Ok(first), Ok(last)) if first <= last && last < MOST_RANKS => ranks.insert_span(first, last),
-            _ => return Err(wrong()),
-        }
-    }
-    Ok(ranks)
+    let ranks = word.parse::<Ranges>().ok();
+    let possible = |ranks: &Ranges| ranks.spans().all(|(_, last)| last < MOST_RANKS);
+    ranks
+        .filter(possible)
+        .ok_or_else(|| Failure::usage(format!("'{word}' is not a list of ranks such as 0-3,8")))
 }
 
 pub(crate) fn ask(tool: &Tool, nspace: &Nspace, key: &str) -> Result<Vec<Info>, pmix::Error> {

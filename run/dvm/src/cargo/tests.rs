@@ -194,6 +194,10 @@ fn downs() -> Vec<Down> {
         },
         Down::Task { id: task(), task: Arc::new(Task::Survey(Subject::Nodes)) },
         Down::Task { id: task(), task: Arc::new(Task::Survey(Subject::Waits)) },
+        Down::Task {
+            id: task(),
+            task: Arc::new(Task::Survey(Subject::Stacks { nspace: nspace.clone(), ranks: Some(ranks()) })),
+        },
         Down::Dead { nspace: nspace.clone(), ranks: ranks() },
         Down::Watch { nspace: nspace.clone(), ranks: ranks() },
         Down::Expect(collective()),
@@ -282,6 +286,16 @@ fn parts() -> Vec<Part> {
             ranks: ranks(),
             longest: some_time(),
         }],
+        stacks: Stacks {
+            all: vec![Stack {
+                program: "a".to_owned(),
+                frames: vec!["main".to_owned()],
+                ranks: ranks(),
+                threads: 2,
+            }],
+            unread: vec![Unread { why: "not permitted".to_owned(), ranks: ranks() }],
+            omitted: ranks(),
+        },
     };
     let ends = Ends { groups: vec![group], ..Ends::default() };
     let mut results = Results::default();

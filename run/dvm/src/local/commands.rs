@@ -1,9 +1,9 @@
-//! Commands that run beside processes: to checkpoint programs that do not use PMIx, and to provision nodes.
+//! Commands that run beside processes: to checkpoint programs that do not use PMIx, to read stacks, and to provision nodes.
 //!
 //! To the shell a command is a process in a namespace of its own. The reason of a failure is the last line of its output.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use phalanx_spec::{IofChannel, Rank, Status};
@@ -12,9 +12,10 @@ use phalanx_wire::{Nspace, ProcId, Text};
 use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
 use crate::local::job::Jobs;
+use crate::local::stacks;
 use crate::local::timer::Timer;
 use crate::local::turn::{Cx, ToLocal};
-use crate::msg::{ExitStatus, Members, OpId, Part, Results, SpawnFailure, TaskId};
+use crate::msg::{ExitStatus, Found, Members, OpId, Part, Results, SpawnFailure, Stacks, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 
@@ -31,7 +32,10 @@ struct Command {
     task: TaskId,
     /// The rank that it is for; none if it is for no process.
     of: Option<ProcId>,
+    /// The end of its output.
     said: Vec<u8>,
+    /// Its standard output, if that is its product.
+    product: Option<Vec<u8>>,
     open: [bool; 2],
     phase: Phase,
 }
@@ -61,16 +65,28 @@ enum Fault {
 #[derive(Debug)]
 struct Batch {
     task: TaskId,
+    /// Commands that run.
     open: usize,
-    results: Results,
+    waiting: VecDeque<(Option<ProcId>, Line)>,
+    gathered: Gathered,
+}
+
+/// What the commands of a task have yielded.
+#[derive(Debug)]
+enum Gathered {
+    Results(Results),
+    Stacks(Stacks),
 }
 
 /// A command line and its surroundings.
+#[derive(Debug)]
 struct Line {
     shell: Text,
     env: Vec<Text>,
     cwd: Option<Text>,
     limit: Duration,
+    /// Standard output is the product, and not only the reason of a failure.
+    produces: bool,
 }
 
 impl Commands {
@@ -94,8 +110,8 @@ impl Commands {
         (name, limit): (&Text, Duration),
     ) {
         let Members { nspace, ranks } = targets;
-        let mut batch = Batch { task: task.clone(), open: 0, results: Results::default() };
-        let mut lines = Vec::new();
+        let mut results = Results::default();
+        let mut lines = VecDeque::new();
         if let Some(job) = jobs.get(nspace) {
             let (desc, count) = (&job.desc, job.procs.len());
             for (rank, proc) in job.procs.iter().filter(|(rank, _)| ranks.contains(rank.0)) {
@@ -103,22 +119,42 @@ impl Commands {
                 let (Some(pid), Some(app), Some(shell)) =
                     (proc.running(), desc.app(*rank), &desc.checkpoint_command)
                 else {
-                    batch.results.set(&Ranges::single(rank.0), Status::ERR_NOT_FOUND);
+                    results.set(&Ranges::single(rank.0), Status::ERR_NOT_FOUND);
                     continue;
                 };
                 let life = job.lives.get(&rank.0);
                 let mut env = environment(desc, app, *rank, (&cx.config.hostname, count), life, Vec::new());
                 env.push(format!("PHALANX_PID={pid}").into());
                 env.push(Text::from_bytes(&[b"PHALANX_CHECKPOINT=", name.as_bytes()].concat()));
-                lines.push((of, Line { shell: shell.clone(), env, cwd: app.cwd.clone(), limit }));
+                let (shell, cwd) = (shell.clone(), app.cwd.clone());
+                lines.push_back((Some(of), Line { shell, env, cwd, limit, produces: false }));
             }
         }
-        batch.open = lines.len();
-        self.batches.push(batch);
-        for (of, line) in lines {
-            self.run(cx, task, Some(of), line);
+        self.begin(cx, task, lines, Gathered::Results(results));
+    }
+
+    /// Reads the stacks of these ranks, some at a time.
+    pub(super) fn read_stacks(
+        &mut self,
+        cx: &mut Cx<'_>,
+        jobs: &Jobs,
+        task: &TaskId,
+        (nspace, ranks): (&Nspace, Option<&Ranges>),
+    ) {
+        let procs = jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
+        let (mut stacks, mut lines) = (Stacks::default(), VecDeque::new());
+        for (rank, proc) in procs.filter(|(rank, _)| ranks.is_none_or(|ranks| ranks.contains(rank.0))) {
+            let Some(pid) = proc.running() else {
+                stacks.miss("it does not run".to_owned(), &Ranges::single(rank.0));
+                continue;
+            };
+            let mut env = cx.config.env.clone();
+            env.push(format!("PHALANX_PID={pid}").into());
+            let line =
+                Line { shell: stacks::READER.into(), env, cwd: None, limit: stacks::LIMIT, produces: true };
+            lines.push_back((Some(ProcId::new(nspace, *rank)), line));
         }
-        self.try_batch(cx, task);
+        self.begin(cx, task, lines, Gathered::Stacks(stacks));
     }
 
     /// Runs the site's program that provisions nodes.
@@ -130,21 +166,53 @@ impl Commands {
         image: Option<&Text>,
         limit: Duration,
     ) {
-        let results = Results::default();
-        let mut batch = Batch { task: task.clone(), open: 0, results };
+        let mut results = Results::default();
         let Some(shell) = cx.config.rules.provision.clone() else {
-            batch.results.set(&Ranges::single(0), Status::ERR_NOT_SUPPORTED);
-            self.batches.push(batch);
-            return self.try_batch(cx, task);
+            results.set(&Ranges::single(0), Status::ERR_NOT_SUPPORTED);
+            return self.begin(cx, task, VecDeque::new(), Gathered::Results(results));
         };
-        batch.open = 1;
-        self.batches.push(batch);
         let mut env = cx.config.env.clone();
         env.push(Text::from_bytes(&[b"PHALANX_PROVISION_NODES=", nodes.as_bytes()].concat()));
         if let Some(image) = image {
             env.push(Text::from_bytes(&[b"PHALANX_PROVISION_IMAGE=", image.as_bytes()].concat()));
         }
-        self.run(cx, task, None, Line { shell, env, cwd: None, limit });
+        let lines = VecDeque::from([(None, Line { shell, env, cwd: None, limit, produces: false })]);
+        self.begin(cx, task, lines, Gathered::Results(results));
+    }
+
+    fn begin(
+        &mut self,
+        cx: &mut Cx<'_>,
+        task: &TaskId,
+        waiting: VecDeque<(Option<ProcId>, Line)>,
+        gathered: Gathered,
+    ) {
+        self.batches.push(Batch { task: task.clone(), open: 0, waiting, gathered });
+        self.go_on(cx, task);
+    }
+
+    /// Starts commands of this task that have waited, or ends it.
+    fn go_on(&mut self, cx: &mut Cx<'_>, task: &TaskId) {
+        let mut next = Vec::new();
+        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.task == *task) {
+            // Ranks take a checkpoint together. The readers of stacks are large.
+            let most = match batch.gathered {
+                Gathered::Results(_) => usize::MAX,
+                Gathered::Stacks(_) => MOST_READERS,
+            };
+            let room = most.saturating_sub(batch.open).min(batch.waiting.len());
+            next.extend(batch.waiting.drain(..room));
+            batch.open += next.len();
+        }
+        next.into_iter().for_each(|(of, line)| self.run(cx, task, of, line));
+        let is_done = |batch: &mut Batch| batch.task == *task && batch.open == 0;
+        for batch in self.batches.extract_if(.., is_done) {
+            let part = match batch.gathered {
+                Gathered::Results(results) => Part::Results(results),
+                Gathered::Stacks(stacks) => Part::Found(Box::new(Found { stacks, ..Found::default() })),
+            };
+            cx.join(OpId::Task(batch.task), part);
+        }
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: &TaskId, of: Option<ProcId>, line: Line) {
@@ -152,8 +220,14 @@ impl Commands {
         let name = format!("{}-command-{}-{}", cx.config.dvm, cx.config.id.0, self.last);
         let Ok(nspace) = Nspace::new(&name) else { return };
         let proc = ProcId::new(&nspace, Rank(0));
-        let command =
-            Command { task: task.clone(), of, said: Vec::new(), open: [true; 2], phase: Phase::Running };
+        let command = Command {
+            task: task.clone(),
+            of,
+            said: Vec::new(),
+            product: line.produces.then(Vec::new),
+            open: [true; 2],
+            phase: Phase::Running,
+        };
         self.running.insert(proc.clone(), command);
         cx.timers.set(cx.now.after(line.limit), Timer::Command(proc.clone()));
         cx.effect(Effect::Spawn(Box::new(ProcStart {
@@ -190,9 +264,7 @@ impl Commands {
             }
             ToLocal::Output { proc, channel, data } if self.has(proc) => {
                 if let Some(one) = self.running.get_mut(proc) {
-                    one.said.extend_from_slice(data);
-                    let surplus = one.said.len().saturating_sub(MOST_SAID);
-                    one.said.drain(..surplus);
+                    one.wrote(*channel, data);
                 }
                 let (proc, channel) = (proc.clone(), *channel);
                 cx.effect(Effect::Credit { proc, channel, bytes: crate::msg::charge(data.len()) });
@@ -238,39 +310,51 @@ impl Commands {
     fn try_command(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Entry::Occupied(entry) = self.running.entry(proc.clone()) else { return };
         let Command { phase: Phase::Ended(how), open: [false, false], .. } = entry.get() else { return };
-        let (status, why) = match how {
-            Ok(()) => (Status::SUCCESS, None),
-            Err(fault) => (fault.status(), Some(fault.text(&entry.get().said))),
-        };
-        let one = entry.remove();
+        let failure = how.as_ref().err().map(|fault| (fault.status(), fault.text(&entry.get().said)));
+        let Command { task, of, said, product, .. } = entry.remove();
         cx.timers.cancel(|timer| *timer == Timer::Command(proc.clone()));
         cx.effect(Effect::Forget { nspace: proc.nspace.clone(), scratch: Text::from("") });
-        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.task == one.task) {
+        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.task == task) {
             batch.open -= 1;
-            let rank = one.of.as_ref().map_or(0, |of| of.rank.0);
-            batch.results.set(&Ranges::single(rank), status);
-            why.into_iter().for_each(|why| batch.results.explain(status, why));
+            let rank = of.as_ref().map_or(0, |of| of.rank.0);
+            let ranks = Ranges::single(rank);
+            match (&mut batch.gathered, failure) {
+                (Gathered::Results(results), None) => results.set(&ranks, Status::SUCCESS),
+                (Gathered::Results(results), Some((status, why))) => {
+                    results.set(&ranks, status);
+                    results.explain(status, why);
+                }
+                (Gathered::Stacks(stacks), failure) => {
+                    let failure = failure.map(|(_, why)| why).or_else(|| last_line(&said));
+                    stacks::add(stacks, rank, &product.unwrap_or_default(), failure);
+                }
+            }
         }
-        self.try_batch(cx, &one.task);
-    }
-
-    fn try_batch(&mut self, cx: &mut Cx<'_>, task: &TaskId) {
-        let done: Vec<Batch> =
-            self.batches.extract_if(.., |batch| batch.task == *task && batch.open == 0).collect();
-        for batch in done {
-            cx.join(OpId::Task(batch.task), Part::Results(batch.results));
-        }
+        self.go_on(cx, &task);
     }
 
     /// The job is over: ends its commands.
     pub(super) fn end_those_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let of_job = |one: &Command| one.of.as_ref().is_some_and(|of| of.nspace == *nspace);
+        let of_job = |of: &Option<ProcId>| of.as_ref().is_some_and(|of| of.nspace == *nspace);
+        self.batches.iter_mut().for_each(|batch| batch.waiting.retain(|(of, _)| !of_job(of)));
         let ended: Vec<ProcId> =
-            self.running.iter().filter(|(_, one)| of_job(one)).map(|(proc, _)| proc.clone()).collect();
+            self.running.iter().filter(|(_, one)| of_job(&one.of)).map(|(proc, _)| proc.clone()).collect();
         for proc in ended {
             cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGKILL });
             self.on_ended(cx, &proc, Err(Fault::JobEnded), [false; 2]);
         }
+    }
+}
+
+impl Command {
+    fn wrote(&mut self, channel: IofChannel, data: &[u8]) {
+        if let Some(product) = self.product.as_mut().filter(|_| channel == IofChannel::STDOUT) {
+            let room = MOST_PRODUCED.saturating_sub(product.len());
+            return product.extend_from_slice(data.get(..room).unwrap_or(data));
+        }
+        self.said.extend_from_slice(data);
+        let surplus = self.said.len().saturating_sub(MOST_SAID);
+        self.said.drain(..surplus);
     }
 }
 
@@ -291,10 +375,13 @@ impl Fault {
             Fault::NotStarted(failure) => failure.to_string(),
             Fault::JobEnded => "its job has ended".to_owned(),
         };
-        let said = String::from_utf8_lossy(said);
-        let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
-        last.map_or(how.clone(), |last| format!("{how}: {last}"))
+        last_line(said).map_or(how.clone(), |last| format!("{how}: {last}"))
     }
+}
+
+fn last_line(said: &[u8]) -> Option<String> {
+    let said = String::from_utf8_lossy(said);
+    said.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 const CHANNELS: [IofChannel; 2] = [IofChannel::STDOUT, IofChannel::STDERR];
@@ -302,4 +389,8 @@ const CHANNELS: [IofChannel; 2] = [IofChannel::STDOUT, IofChannel::STDERR];
 const AHEAD: usize = 64 << 10;
 /// How much of its output is kept.
 const MOST_SAID: usize = 4 << 10;
+/// How much of a product is kept.
+const MOST_PRODUCED: usize = 1 << 20;
+/// How many readers of stacks run at once.
+const MOST_READERS: usize = 8;
 const LAST_WORDS: Duration = Duration::from_millis(500);

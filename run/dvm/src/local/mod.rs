@@ -25,6 +25,7 @@ mod progress;
 mod renewal;
 mod requests;
 mod restart;
+mod stacks;
 mod stdin;
 mod survey;
 mod timer;
@@ -231,7 +232,7 @@ impl Tables {
                 Task::TellFreed { limit } => self.freed.begin_wait(cx, &self.jobs, id, *limit),
                 Task::Survey(of) => {
                     let survey = Survey { task: id.clone(), of: of.clone() };
-                    survey::carry_out(cx, &self.jobs, survey);
+                    survey::carry_out(cx, &self.jobs, &mut self.commands, survey);
                 }
             },
             Down::Dead { nspace, ranks } => {

@@ -8,6 +8,7 @@ use phalanx_wire::Nspace;
 
 use crate::effect::Effect;
 use crate::local::calls::Call;
+use crate::local::commands::Commands;
 use crate::local::job::{Jobs, LocalJob};
 use crate::local::proc::Proc;
 use crate::local::turn::Cx;
@@ -15,9 +16,12 @@ use crate::msg::{Found, FoundProc, Measured, OpId, Part, Stuck, Subject, Survey,
 use crate::ranges::Ranges;
 
 /// Answers a query, or starts to collect the answer.
-pub(super) fn carry_out(cx: &mut Cx<'_>, jobs: &Jobs, survey: Survey) {
+pub(super) fn carry_out(cx: &mut Cx<'_>, jobs: &Jobs, commands: &mut Commands, survey: Survey) {
     match &survey.of {
         Subject::Waits | Subject::Stuck { .. } => cx.call(ServerCall::Explain, Call::Explain(survey)),
+        Subject::Stacks { nspace, ranks } => {
+            commands.read_stacks(cx, jobs, &survey.task, (nspace, ranks.as_ref()))
+        }
         Subject::Nodes => cx.effect(Effect::Measure { survey, pids: Vec::new() }),
         Subject::Procs { nspace, usage: true } => {
             let procs = jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
@@ -38,7 +42,7 @@ pub(super) fn tell_measured(cx: &mut Cx<'_>, jobs: &Jobs, survey: Survey, measur
     let found = Found {
         procs: match &survey.of {
             Subject::Procs { nspace, .. } => found_procs(jobs.get(nspace), procs.into_iter().collect()),
-            Subject::Nodes | Subject::Waits | Subject::Stuck { .. } => Vec::new(),
+            Subject::Nodes | Subject::Waits | Subject::Stuck { .. } | Subject::Stacks { .. } => Vec::new(),
         },
         daemons: daemon.map(|bytes| (me, bytes)).into_iter().collect(),
         nodes: node.map(|usage| (me, usage)).into_iter().collect(),

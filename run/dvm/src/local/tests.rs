@@ -22,6 +22,7 @@ use crate::msg::{
 use crate::ranges::Ranges;
 use crate::signals::{SIGKILL, SIGSTOP};
 
+mod commands;
 mod freed;
 
 struct LocalScene {
@@ -513,80 +514,6 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
     scene.exit(0, ExitStatus::Signal { number: 9, core_dumped: false });
     assert!(scene.part(&OpId::Ended(nspace())).is_some(), "{:?}", scene.wishes);
     scene.down(Down::Forget { nspace: nspace() });
-}
-
-/// The processes started for commands: their names, and the command lines for sh.
-fn commands(scene: &LocalScene) -> Vec<(ProcId, String)> {
-    let starts = scene.wishes.iter().filter_map(|wish| match wish {
-        FromLocal::Effect(Effect::Spawn(start)) if start.proc.nspace != nspace() => {
-            Some((start.proc.clone(), start.argv[2].to_string_lossy()))
-        }
-        _ => None,
-    });
-    starts.collect()
-}
-
-#[test]
-fn a_command_takes_the_checkpoint_of_each_rank() {
-    let mut desc = desc();
-    Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.checkpoint_command = Some("save".into()));
-    let mut scene = LocalScene::running_job(desc);
-    scene.wishes.clear();
-    let targets = Members { nspace: nspace(), ranks: Ranges::first(3) };
-    let id = TaskId { operation: 4, number: 1, daemons: Ranges::single(1) };
-    let task = Task::Checkpoint { targets, name: "night".into(), limit: Duration::from_secs(5) };
-    scene.down(Down::Task { id: id.clone(), task: Arc::new(task) });
-    let [(first, save), (second, _)] = &commands(&scene)[..] else { panic!("{:?}", scene.wishes) };
-    assert_eq!(save, "save");
-    let end = |scene: &mut LocalScene, proc: &ProcId, status| {
-        scene.tell(ToLocal::Spawned { proc: proc.clone(), pid: 900, program: "/bin/a".into() });
-        scene.tell(ToLocal::Exited { proc: proc.clone(), status });
-        let data = b"first\nno space\n"[..].into();
-        scene.tell(ToLocal::Output { proc: proc.clone(), channel: IofChannel::STDERR, data });
-        for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
-            scene.tell(ToLocal::OutputClosed { proc: proc.clone(), channel });
-        }
-    };
-    end(&mut scene, first, ExitStatus::Code(0));
-    assert!(scene.part(&OpId::Task(id.clone())).is_none());
-    end(&mut scene, second, ExitStatus::Code(1));
-    let Some(Part::Results(results)) = scene.part(&OpId::Task(id)) else { panic!("{:?}", scene.wishes) };
-    let by_status: Vec<_> = results.iter().map(|(status, ranks)| (status, ranks.to_string())).collect();
-    assert_eq!(by_status, [(Status::ERROR, "1".into()), (Status::SUCCESS, "0".into())]);
-    assert_eq!(results.why(Status::ERROR), Some("its command exited with code 1: no space"));
-}
-
-#[test]
-fn commands_end_in_time_and_with_their_job() {
-    let mut desc = desc();
-    Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.checkpoint_command = Some("save".into()));
-    let mut scene = LocalScene::running_job(desc);
-    let take = |scene: &mut LocalScene, number: u32| {
-        scene.wishes.clear();
-        let id = TaskId { operation: 4, number, daemons: Ranges::single(1) };
-        let targets = Members { nspace: nspace(), ranks: Ranges::single(0) };
-        let task = Task::Checkpoint { targets, name: "night".into(), limit: Duration::from_secs(5) };
-        scene.down(Down::Task { id: id.clone(), task: Arc::new(task) });
-        OpId::Task(id)
-    };
-    let late = take(&mut scene, 1);
-    let (slow, _) = commands(&scene).remove(0);
-    scene.wait(5);
-    let kills = |wish: &FromLocal| matches!(wish, FromLocal::Effect(Effect::SignalTree { proc, .. }) if *proc == slow);
-    assert!(scene.wishes.iter().any(kills));
-    scene.tell(ToLocal::Exited {
-        proc: slow.clone(),
-        status: ExitStatus::Signal { number: 9, core_dumped: false },
-    });
-    scene.wait(1);
-    let is_late =
-        |part: &Part| matches!(part, Part::Results(results) if results.why(Status::ERR_TIMEOUT).is_some());
-    assert!(scene.part(&late).is_some_and(is_late), "{:?}", scene.wishes);
-    let open = take(&mut scene, 2);
-    scene.exit(0, ExitStatus::Code(0));
-    scene.exit(1, ExitStatus::Code(0));
-    scene.down(Down::Forget { nspace: nspace() });
-    assert!(scene.part(&open).is_some());
 }
 
 #[test]

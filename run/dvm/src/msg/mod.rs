@@ -12,6 +12,7 @@ mod mpi;
 mod node;
 mod op;
 mod programs;
+mod stacks;
 mod survey;
 mod task;
 mod usage;
@@ -46,6 +47,9 @@ pub use mpi::MpiLibrary;
 pub(crate) use node::{NodeReport, NodeTable};
 pub(crate) use op::{Agreed, Collective, GroupPart, Members, OpId, Outcome, Part, Policy, each, procs};
 pub(crate) use programs::Programs;
+#[cfg(test)]
+pub(crate) use stacks::Unread;
+pub(crate) use stacks::{Stack, Stacks};
 pub use survey::Survey;
 pub(crate) use survey::{Found, FoundProc, Stuck, Subject, Wait};
 pub(crate) use task::{Results, Task, TaskId};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ExitStatus, NodeUsage, TaskId, Usage};
+use super::{ExitStatus, NodeUsage, Stacks, TaskId, Usage};
 use crate::encoding::encoded;
 use crate::id::NodeId;
 use crate::ranges::Ranges;
@@ -27,11 +27,18 @@ pub enum Subject {
     Waits,
     /// What the processes of a job wait for, in short.
     Stuck { nspace: Nspace },
+    /// The stacks of processes of a job; of all without `ranks`.
+    Stacks { nspace: Nspace, ranks: Option<Ranges> },
 }
 
 impl Subject {
     pub(crate) fn concerns(&self, nspace: &Nspace) -> bool {
-        matches!(self, Subject::Procs { nspace: of, .. } | Subject::Stuck { nspace: of } if of == nspace)
+        match self {
+            Subject::Procs { nspace: of, .. }
+            | Subject::Stuck { nspace: of }
+            | Subject::Stacks { nspace: of, .. } => of == nspace,
+            Subject::Nodes | Subject::Waits => false,
+        }
     }
 }
 
@@ -44,6 +51,7 @@ pub(crate) struct Found {
     pub nodes: Vec<(NodeId, NodeUsage)>,
     pub waits: Vec<Wait>,
     pub stuck: Vec<Stuck>,
+    pub stacks: Stacks,
 }
 
 impl Found {
@@ -53,6 +61,7 @@ impl Found {
         self.nodes.extend(more.nodes);
         self.waits.extend(more.waits);
         Stuck::merge(&mut self.stuck, more.stuck);
+        self.stacks.merge(more.stacks);
     }
 }
 
@@ -105,8 +114,8 @@ pub(crate) struct Wait {
     pub waiting: Waiting,
 }
 
-encoded!(enum Subject { 0 Procs { nspace, usage }, 1 Nodes, 2 Waits, 3 Stuck { nspace } });
-encoded!(struct Found { procs, daemons, nodes, waits, stuck });
+encoded!(enum Subject { 0 Procs { nspace, usage }, 1 Nodes, 2 Waits, 3 Stuck { nspace }, 4 Stacks { nspace, ranks } });
+encoded!(struct Found { procs, daemons, nodes, waits, stuck, stacks });
 encoded!(struct Stuck { operation, subject, ranks, longest });
 encoded!(struct FoundProc { rank, state, stopped, pid, status, usage });
 encoded!(struct Wait { node, age, waiting });

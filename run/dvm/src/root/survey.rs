@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phalanx_spec::Status;
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Query};
 
 use crate::msg::{Found, Part, Subject, Task};
@@ -88,6 +88,12 @@ pub(super) fn ask(
                 Subject::Waits | Subject::Nodes => Ranges::first(dvm.nodes.size()),
                 Subject::Procs { nspace, .. } | Subject::Stuck { nspace } => {
                     dvm.jobs.get(nspace)?.desc.nodes.clone()
+                }
+                Subject::Stacks { nspace, ranks } => {
+                    let desc = &dvm.jobs.get(nspace)?.desc;
+                    let all = Ranges::first(desc.size);
+                    let wanted = ranks.as_ref().map_or_else(|| all.clone(), |ranks| ranks.and(&all));
+                    wanted.iter().filter_map(|rank| Some(desc.node_of(Rank(rank))?.0)).collect()
                 }
             };
             Some((of, daemons))

@@ -10,3 +10,4 @@ mod peers;
 mod refusals;
 mod remote;
 mod shown;
+mod stacks;

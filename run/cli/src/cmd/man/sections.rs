@@ -322,6 +322,16 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
             ..TOOL
         },
     ),
+    (
+        "px-stacks",
+        Sections {
+            examples: &[
+                ("px stacks px-host-7@7", "Show where the ranks of a job are."),
+                ("px stacks px-host-7@7:0-3 --json", "The same of some ranks, for programs."),
+            ],
+            ..TOOL
+        },
+    ),
     ("px-why", Sections { examples: &[("px why", "Show who is waiting for what, and since when.")], ..TOOL }),
     (
         "px-dvm",

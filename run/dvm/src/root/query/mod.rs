@@ -10,6 +10,7 @@ pub mod names;
 mod nodes;
 mod past;
 mod procs;
+mod stacks;
 mod usage;
 mod view;
 mod waits;
@@ -88,6 +89,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_MEMORY_USAGE,
     keys::QUERY_PROC_RESOURCE_USAGE,
     names::RANKS,
+    names::STACKS,
     names::END,
     // Of one process.
     keys::PROC_STATE_STATUS,
@@ -120,6 +122,7 @@ pub(crate) const QUALIFIERS: &[&str] = &[
     keys::QUERY_REPORT_MINMAX,
     keys::QUERY_REFRESH_CACHE,
     names::SINCE,
+    names::WHICH,
     names::SPAWN_JOB,
     names::SPAWN_APPS,
 ];
@@ -200,6 +203,7 @@ fn answer_query(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) 
             Ok(placed) => Value::ByteObject(placed.to_bytes().into()),
             Err(why) => why.into(),
         },
+        names::STACKS => stacks::stacks(asked, qualifiers)?.into(),
         names::WAITS => waits::all_waits(dvm, asked.found.get(&Subject::Waits)?).into(),
         key => return job::answer_of_job(dvm, asked, key, qualifiers),
     })
@@ -209,6 +213,7 @@ fn answer_query(dvm: &Dvm, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) 
 fn subject(key: &str, from: &ProcId, qualifiers: &[Info]) -> Option<Subject> {
     let usage = match key {
         names::WAITS => return Some(Subject::Waits),
+        names::STACKS => return stacks::subject(from, qualifiers),
         keys::QUERY_NODE_RESOURCE_USAGE | names::NODES => return Some(Subject::Nodes),
         keys::QUERY_MEMORY_USAGE | keys::QUERY_PROC_RESOURCE_USAGE => true,
         keys::QUERY_PROC_TABLE

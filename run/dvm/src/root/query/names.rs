@@ -91,6 +91,16 @@ pub const ASKED_BY: &str = "phalanx.asked_by";
 pub const MISSING: &str = "phalanx.missing";
 pub const UNBLOCKED_BY: &str = "phalanx.unblocked_by";
 
+/// The stacks of the ranks of a job, as its daemons read them now: a [`STACK`] for equal ones, an [`UNREAD`] for ranks with the same reason.
+/// `PMIX_NSPACE` names the job, and [`WHICH`] ranks of it; by default all.
+pub const STACKS: &str = "phalanx.stacks";
+/// Threads with the same stack: [`WHICH`], [`COUNT`] (of threads), `PMIX_CMD_LINE` (the name of their process) and [`FRAMES`].
+pub const STACK: &str = "phalanx.stack";
+/// The functions of a stack, the outermost first.
+pub const FRAMES: &str = "phalanx.frames";
+/// Ranks without stacks: [`WHICH`] and [`REASON`].
+pub const UNREAD: &str = "phalanx.unread";
+
 /// The result of job control for ranks of one job: `PMIX_NSPACE`, [`WHICH`] and [`STATUS`].
 pub const RESULT: &str = "phalanx.result";
 /// The status for these ranks; of a request, the status over all its targets.
