@@ -14,12 +14,13 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use phalanx_dvm::Ranges;
 use phalanx_wire::Nspace;
 use serde_json::{Value, json};
 
+use crate::args::tools::ServerArgs;
 use crate::failure::{EXIT_FAILURE, EXIT_SIGPIPE, Failure};
 use crate::render::hint;
 use crate::resolve::Run;
@@ -100,19 +101,36 @@ impl Keep {
         self.noted.take()
     }
 
-    /// The job runs, with this many ranks: prints its name for the process that started us. Only the first call counts. [`Keep::finish`] reports an
-    /// error: without the name the job could not be found, so it should end.
-    pub(crate) fn let_go(&self, nspace: &Nspace, ranks: usize, as_json: bool) -> Result<(), ()> {
+    /// The job runs, with this many ranks: prints its name for the process that started us. `server`: the address of its server, if that is not in
+    /// this process. Only the first call counts. [`Keep::finish`] reports an error: without the name the job could not be found, so it should end.
+    pub(crate) fn let_go(
+        &self,
+        nspace: &Nspace,
+        ranks: usize,
+        server: Option<String>,
+        as_json: bool,
+    ) -> Result<(), ()> {
         if self.waiting.borrow().is_none() || self.trouble.borrow().is_some() {
             return Ok(());
         }
-        self.hand_over(nspace, ranks, as_json).map_err(|error| drop(self.trouble.replace(Some(error))))
+        let handed_over = self.hand_over(nspace, ranks, server, as_json);
+        handed_over.map_err(|error| drop(self.trouble.replace(Some(error))))
     }
 
-    fn hand_over(&self, nspace: &Nspace, ranks: usize, as_json: bool) -> Result<(), Failure> {
-        let name = nspace.as_str();
-        let record =
-            json!({ "nspace": name, "ranks": ranks, "pid": self.place.pid(), "command": self.command });
+    fn hand_over(
+        &self,
+        nspace: &Nspace,
+        ranks: usize,
+        server: Option<String>,
+        as_json: bool,
+    ) -> Result<(), Failure> {
+        let record = json!({
+            "nspace": nspace.as_str(),
+            "ranks": ranks,
+            "pid": self.place.pid(),
+            "server": server,
+            "command": self.command,
+        });
         let cannot = |e: io::Error| {
             Failure::new(format!("cannot keep what is known of the job in '{}'", self.dir.display()))
                 .because(e)
@@ -186,6 +204,8 @@ pub(crate) struct Kept {
     place: LauncherDir,
     /// How many ranks the job has. Not known for jobs in other launchers' DVMs.
     pub(crate) ranks: Option<u32>,
+    /// The address of the job's server. None: it is the launcher.
+    server: Option<String>,
 }
 
 /// The job of this name, if its output is kept here.
@@ -196,7 +216,8 @@ pub(crate) fn find(nspace: &str) -> Option<Kept> {
     let found = places.filter_map(|(begun, place)| {
         let record = place.read("job").filter(|record| record["nspace"] == nspace)?;
         let ranks = record["ranks"].as_u64().and_then(|ranks| u32::try_from(ranks).ok());
-        Some((begun, Kept { place, ranks: ranks.filter(|ranks| *ranks > 0) }))
+        let server = record["server"].as_str().map(str::to_owned);
+        Some((begun, Kept { place, ranks: ranks.filter(|ranks| *ranks > 0), server }))
     });
     // A launcher with the pid of an earlier one may give its job the same name: then the later job is meant.
     let latest = found.max_by_key(|(begun, kept)| (kept.place.is_alive(), *begun));
@@ -286,9 +307,22 @@ impl Kept {
         Failure::new(format!("px, pid {}, was killed while it ran the job", self.place.pid()))
     }
 
-    /// The launcher's pid.
-    pub(crate) fn pid(&self) -> u32 {
-        self.place.pid()
+    /// The job's server, as the options of a command would name it.
+    pub(crate) fn server(&self, options: &ServerArgs) -> ServerArgs {
+        let pid = self.server.is_none().then(|| self.place.pid());
+        ServerArgs { pid, uri: self.server.clone(), ..options.clone() }
+    }
+
+    /// Whether the job has ended, or its launcher, or does within `patience`.
+    pub(crate) fn ends_within(&self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        while matches!(self.ended(), Ok(None)) {
+            if Instant::now() >= until {
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
+        true
     }
 }
 

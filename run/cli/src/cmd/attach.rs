@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use phalanx_dvm::Ranges;
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::iof::DROPPED;
 use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Status, Tool, Value, Verdict, keys};
 
-use crate::args::tools::{AttachArgs, ServerArgs};
+use crate::args::tools::AttachArgs;
 use crate::detached::{self, Kept};
 use crate::failure::{EXIT_SIGPIPE, Failure};
 use crate::render::hint;
@@ -71,19 +72,35 @@ fn show_kept(args: &AttachArgs, nspace: &Nspace, wanted: Option<Ranges>, kept: &
     if let (Some(wanted), Some(size)) = (&wanted, kept.ranks) {
         check_ranks(nspace, size, wanted)?;
     }
-    let mut input = None;
-    if args.stdin {
-        let server = ServerArgs { pid: Some(kept.pid()), ..ServerArgs::default() };
-        let tool = Arc::new(tool::attach(&server, args.json)?);
-        let procs = match &wanted {
-            Some(wanted) => procs(nspace, size(&tool, nspace)?, wanted)?,
-            None => vec![ProcId::all(nspace)],
-        };
-        input = Some((read_input(&tool, procs, args.json)?, tool));
-    }
+    let input = if args.stdin { feed_kept(args, nspace, wanted.as_ref(), kept)? } else { None };
     let shown = kept.show(args.since_start, wanted.as_ref(), args.json);
     drop(input);
     shown
+}
+
+/// Sends our standard input to a detached job. None: it has ended.
+fn feed_kept(
+    args: &AttachArgs,
+    nspace: &Nspace,
+    wanted: Option<&Ranges>,
+    kept: &Kept,
+) -> Result<Option<(Reading, Arc<Tool>)>, Failure> {
+    if kept.ends_within(Duration::ZERO) {
+        return Ok(None);
+    }
+    let feed = || {
+        let tool = Arc::new(tool::attach(&kept.server(&args.server), args.json)?);
+        let procs = match wanted {
+            Some(wanted) => procs(nspace, size(&tool, nspace)?, wanted)?,
+            None => vec![ProcId::all(nspace)],
+        };
+        Ok((read_input(&tool, procs, args.json)?, tool))
+    };
+    match feed() {
+        // A launcher's server ends before the end of its job is recorded.
+        Err(_) if kept.ends_within(ENDING) => Ok(None),
+        fed => fed.map(Some),
+    }
 }
 
 /// Waits until every stream has ended, the server is gone, or our output has no reader.
@@ -167,4 +184,6 @@ fn not_taken(tool: &Tool, nspace: &Nspace, error: &pmix::Error) -> Failure {
     }
 }
 
+/// How long after its server a launcher may record the end of its job.
+const ENDING: Duration = Duration::from_secs(2);
 const OUTPUT: IofChannel = IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0);

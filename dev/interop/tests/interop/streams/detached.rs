@@ -213,6 +213,33 @@ fn attach_sends_input_to_a_detached_job() {
 }
 
 #[test]
+fn attach_sends_input_to_a_detached_job_of_a_dvm() {
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).start();
+    dvm.until_said("is ready");
+    let server = dvm.pid().to_string();
+    for ranks in ["", ":1"] {
+        let words = ["--pid", &server, "-n", "2", "--stdin", "1", "sh", "-c"];
+        let (job, _) =
+            detach(dvm.tmpdir(), &[&words[..], &["[ $PMIX_RANK = 1 ] || exit 0; cat; exit 4"]].concat());
+        let attach = at(dvm.tmpdir(), &["attach", &format!("{job}{ranks}"), "--stdin", "--since-start"]);
+        let shown = attach.input(b"first\nsecond\n").run().expect_code(4);
+        let _ = shown.expect_lines(["first", "second"]);
+    }
+    let _ = at(dvm.tmpdir(), &["dvm", "stop", "--pid", &server]).run().expect_code(0);
+    dvm.wait().expect_code(0);
+}
+
+#[test]
+fn attach_with_input_shows_a_job_that_has_ended() {
+    let place = new_directory();
+    let (job, _) = detach(place.path(), &["-n", "1", "--stdin", "0", "sh", "-c", "echo hello; exit 4"]);
+    let launcher = pid(&job).parse().expect("a number");
+    eventually("the launcher has ended", || !lives(launcher));
+    let attach = at(place.path(), &["attach", &job, "--stdin"]).input(b"late\n");
+    let _ = attach.run().expect_code(4).expect_lines(["hello"]);
+}
+
+#[test]
 fn job_detached_by_a_rank_ends_with_its_job() {
     let place = new_directory();
     let (inner, rank, go) = (place.path().join("inner"), place.path().join("rank"), place.path().join("go"));

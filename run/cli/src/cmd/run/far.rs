@@ -138,6 +138,12 @@ impl Far {
         Ok(Far { tool: Arc::new(tool), shared })
     }
 
+    /// The server's address.
+    pub(crate) fn server(&self) -> Option<String> {
+        let attached = self.tool.servers().ok()?.into_iter().next()?;
+        Some(attached.uri.to_string())
+    }
+
     /// Starts the job and waits for its end, on a thread that ends with the process at the latest.
     fn begin(&self, run: &Run) {
         let (mut job, apps) = run.request.to_spawn();

@@ -31,6 +31,14 @@ impl Runner {
         }
     }
 
+    /// The address of the job's server, if that is not in this process.
+    pub(crate) fn server(&self) -> Option<String> {
+        match self {
+            Runner::Node(_) => None,
+            Runner::Server(far) => far.server(),
+        }
+    }
+
     /// Withdraws the job if it has not begun. Returns how long to wait for its beginning or its refusal, if there is a limit.
     pub(crate) async fn withdraw(&self) -> Option<Duration> {
         match self {

@@ -281,7 +281,7 @@ impl<'a> User<'a> {
             _ => return,
         };
         if let (true, Some((nspace, ranks))) = (runs, job)
-            && keep.let_go(nspace, ranks, self.run.voice.json).is_err()
+            && keep.let_go(nspace, ranks, self.runner.server(), self.run.voice.json).is_err()
         {
             // Reported at the end, in place of a signal that was never sent.
             self.unwritable = Some(EXIT_FAILURE);
