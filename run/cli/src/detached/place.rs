@@ -243,7 +243,8 @@ impl LauncherDir {
 }
 
 fn modified(stat: &Stat) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default())
+    let nanos = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
+    UNIX_EPOCH + Duration::new(u64::try_from(stat.st_mtime).unwrap_or_default(), nanos)
 }
 
 fn random() -> io::Result<u64> {
