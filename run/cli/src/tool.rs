@@ -19,7 +19,7 @@ use pmix::{DataArray, Info, Nspace, Query, Status, TRUST_USER, Tool, Value, keys
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
 use crate::log;
-use crate::render::{hint, value};
+use crate::render::{hint, value, words};
 
 /// Attaches to the server that the options name. `as_json`: the form of messages meanwhile.
 pub(crate) fn attach(server: &ServerArgs, as_json: bool) -> Result<Tool, Failure> {
@@ -74,9 +74,10 @@ pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace, as_json: bool) -> Re
     let qualifiers = vec![Info::new(keys::NSPACE, job.as_str())];
     let question = Query { keys: vec![keys::JOB_SIZE.into()], qualifiers };
     match try_attach(server, &[], as_json)? {
-        Ok(tool) => who_answers(server, tool, &question),
-        // No server was found. The files of others have nothing to do with this job.
+        Ok(tool) => who_answers(server, tool, &question, as_json),
+        // No server was found. Files of dead ones have nothing to do with this job.
         Err(pmix::Error::NoServer { status: Status::ERR_UNREACH, .. }) if !names_any(server) => {
+            say_passed_over(server, Search::unasked, as_json);
             Err(Failure::new(format!("no server of this machine that serves you knows job {job}"))
                 .hint("the job has ended, or is another user's; 'px ps' lists the servers"))
         }
@@ -90,15 +91,18 @@ pub(crate) fn attach_to_who_answers(
     question: Query,
     as_json: bool,
 ) -> Result<Tool, Failure> {
-    who_answers(server, attach(server, as_json)?, &question)
+    who_answers(server, attach(server, as_json)?, &question, as_json)
 }
 
-fn who_answers(server: &ServerArgs, tool: Tool, question: &Query) -> Result<Tool, Failure> {
+fn who_answers(server: &ServerArgs, tool: Tool, question: &Query, as_json: bool) -> Result<Tool, Failure> {
     if names_any(server) || knows(&tool, question) {
         return Ok(tool);
     }
     let others = servers_here(&tool, server)?;
-    Ok(who_knows(server, others, question).unwrap_or(tool))
+    Ok(who_knows(server, others, question).unwrap_or_else(|| {
+        say_passed_over(server, Search::unasked, as_json);
+        tool
+    }))
 }
 
 /// The first of these servers that has an answer. Silent ones are waited for only if no other has one.
@@ -134,19 +138,24 @@ pub(crate) fn servers_here(tool: &Tool, server: &ServerArgs) -> Result<Vec<DataA
     Ok(value::records(&found, keys::QUERY_AVAIL_SERVERS))
 }
 
-/// The rendezvous files of this machine that lead to no usable server, each with the reason.
-pub(crate) fn passed_over(server: &ServerArgs) -> Vec<String> {
+/// Notes which rendezvous files of this machine lead to no usable server, and why.
+pub(crate) fn say_passed_over(server: &ServerArgs, lines: fn(&Search) -> Vec<String>, as_json: bool) {
     let variable = |name: &str| std::env::var(name).ok();
     let trust = Trust::of_users(server.trust_user.iter().copied());
     let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let search = |wanted, dirs| Search::run(wanted, &hostname, dirs, &trust).passed_over();
+    let search = |wanted, dirs| lines(&Search::run(wanted, &hostname, dirs, &trust));
     let mut passed = search(Wanted::System, system_directories(None, variable));
     for one in search(Wanted::Any, nameless_directories(None, variable)) {
         if !passed.contains(&one) {
             passed.push(one);
         }
     }
-    passed
+    for one in passed.iter().take(MOST_NOTES) {
+        hint::say(&hint::note(&format!("not asked: {one}"), as_json));
+    }
+    if let more @ 1.. = passed.len().saturating_sub(MOST_NOTES) {
+        hint::say(&hint::note(&format!("not asked: {}", words::count(more, "more file")), as_json));
+    }
 }
 
 /// Attaches to these servers in parallel, and queries each: silent ones do not delay the others. A server found by search gets less time to answer
@@ -261,5 +270,7 @@ fn utf8(path: &Path) -> Result<&str, Failure> {
 const PATIENCE: Duration = Duration::from_secs(3);
 const ONE_TRY: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
+/// How many unusable files are listed one by one.
+const MOST_NOTES: usize = 10;
 /// How many servers are queried at the same time.
 const AT_ONCE: usize = 32;

@@ -51,6 +51,8 @@ pub struct Found {
 pub struct Passed {
     pub path: PathBuf,
     pub why: String,
+    /// Its server may live, although it cannot be asked.
+    pub may_live: bool,
 }
 
 /// The results of a search.
@@ -221,7 +223,17 @@ impl Search {
 
     /// Each file that leads to no accepted server, and why.
     pub fn passed_over(&self) -> Vec<String> {
-        let passed = self.passed.iter().map(|Passed { path, why }| format!("{}: {why}", path.display()));
+        self.passed_over_if(|_| true)
+    }
+
+    /// The same for servers that may live.
+    pub fn unasked(&self) -> Vec<String> {
+        self.passed_over_if(|passed| passed.may_live)
+    }
+
+    fn passed_over_if(&self, is_shown: impl Fn(&Passed) -> bool) -> Vec<String> {
+        let passed = self.passed.iter().filter(|passed| is_shown(passed));
+        let passed = passed.map(|Passed { path, why, .. }| format!("{}: {why}", path.display()));
         let foreign = self.foreign.iter().map(|(user, (path, count))| {
             let whose = match count - 1 {
                 0 => "it belongs".to_owned(),
@@ -258,7 +270,7 @@ impl Search {
                 spot,
                 rendezvous,
             }),
-            Err(why) => self.pass(spot.path(), why),
+            Err(why) => self.pass(spot.path(), Unusable { why, may_live: false }),
         }
     }
 
@@ -270,9 +282,9 @@ impl Search {
         }
     }
 
-    fn pass(&mut self, path: &Path, why: String) {
+    fn pass(&mut self, path: &Path, Unusable { why, may_live }: Unusable) {
         if self.passed.len() < MOST_PASSED {
-            self.passed.push(Passed { path: path.to_owned(), why });
+            self.passed.push(Passed { path: path.to_owned(), why, may_live });
         }
     }
 
@@ -306,41 +318,52 @@ impl Search {
         kernel.of_listener(address).filter(|user| is_here && !self.trust.includes(*user))
     }
 
-    fn examine(&self, candidate: &Candidate, is_seen: bool, stranger: Option<u32>) -> Result<(), String> {
+    fn examine(&self, candidate: &Candidate, is_seen: bool, stranger: Option<u32>) -> Result<(), Unusable> {
         let of = &candidate.rendezvous;
         match stranger.filter(|_| is_seen) {
-            Some(STRANGER) => return Err(OF_ANOTHER_NAMESPACE.to_owned()),
+            Some(STRANGER) => {
+                return Err(Unusable { why: OF_ANOTHER_NAMESPACE.to_owned(), may_live: true });
+            }
             Some(user) => {
-                return Err(format!(
-                    "its server has ended; its port is that of the user {user}, who is not trusted"
-                ));
+                let why =
+                    format!("its server has ended; its port is that of the user {user}, who is not trusted");
+                return Err(Unusable { why, may_live: false });
             }
             None => {}
         }
         match self.wanted {
             _ if !is_seen => Err(bury(candidate)),
             Wanted::Pid(pid) if of.pid.is_some_and(|written| written != pid) => {
-                Err(format!("it is of process {}", of.pid.unwrap_or_default()))
+                let why = format!("it is of process {}", of.pid.unwrap_or_default());
+                Err(Unusable { why, may_live: true })
             }
             _ => Ok(()),
         }
     }
 }
 
+/// Why a file leads to no server that can be used, and whether there may be one.
+struct Unusable {
+    why: String,
+    may_live: bool,
+}
+
 /// Removes the file of a server that cannot be seen from here, if it is ours and the server is dead.
-fn bury(candidate: &Candidate) -> String {
+fn bury(candidate: &Candidate) -> Unusable {
     let pid = candidate.rendezvous.pid.unwrap_or_default();
     if candidate.owner != geteuid().as_raw() {
-        return format!("its server, process {pid}, is not to be seen from here");
+        let why = format!("its server, process {pid}, is not to be seen from here");
+        return Unusable { why, may_live: true };
     }
-    match Stale::open(&candidate.spot).map(|stale| stale.map(Stale::remove)) {
-        Ok(Some(Ok(()))) => format!("its server, process {pid}, has ended; removed"),
+    let (why, may_live) = match Stale::open(&candidate.spot).map(|stale| stale.map(Stale::remove)) {
+        Ok(Some(Ok(()))) => (format!("its server, process {pid}, has ended; removed"), false),
         Ok(Some(Err(error))) => {
-            format!("its server, process {pid}, has ended; it cannot be removed: {error}")
+            (format!("its server, process {pid}, has ended; it cannot be removed: {error}"), false)
         }
-        Ok(None) => "it has just been removed or replaced".to_owned(),
-        Err(why) => why,
-    }
+        Ok(None) => ("it has just been removed or replaced".to_owned(), false),
+        Err(why) => (why, true),
+    };
+    Unusable { why, may_live }
 }
 
 /// Where the search looked for what, and what became of each candidate.

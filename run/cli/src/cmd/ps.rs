@@ -3,13 +3,14 @@
 //! Servers of ours are queried with our own keys, which return more; other servers with those of the standard.
 
 use phalanx_dvm::names;
+use phalanx_shell::rendezvous::Search;
 use pmix::{DataArray, Info, InfoList, Query, Tool, Value, keys};
 use serde_json::{Value as Json, json};
 
 use crate::args::tools::{PsArgs, ServerArgs};
 use crate::failure::Failure;
 use crate::render::ps::{self, Details, Job, Rank, Server};
-use crate::render::{hint, value, words};
+use crate::render::{hint, value};
 use crate::tool::{self, choice};
 
 pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
@@ -25,13 +26,7 @@ pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
         }
     }
     if servers.is_empty() {
-        let passed = tool::passed_over(&args.server);
-        for one in passed.iter().take(MOST_NOTES) {
-            hint::say(&hint::note(&format!("not asked: {one}"), args.json));
-        }
-        if let more @ 1.. = passed.len().saturating_sub(MOST_NOTES) {
-            hint::say(&hint::note(&format!("not asked: {}", words::count(more, "more file")), args.json));
-        }
+        tool::say_passed_over(&args.server, Search::passed_over, args.json);
     }
     let with_ranks = args.ranks || args.job.is_some();
     let text = match args.json {
@@ -171,6 +166,3 @@ impl Server {
         })
     }
 }
-
-/// How many unusable files are listed one by one.
-const MOST_NOTES: usize = 10;

@@ -380,6 +380,34 @@ fn users_outside_of_a_user_namespace_are_strangers() {
     let _ = inside.wait();
 }
 
+/// The commands for a job in another user namespace mention its server, which cannot be identified from there.
+#[test]
+fn servers_beyond_a_user_namespace_are_named_as_not_asked() {
+    const OWNER: u32 = 4242;
+    needs_root("another user takes part");
+    let place = place();
+    let px = px_for_everybody(place.path());
+    let home = place.path().join("home");
+    fs::create_dir(&home).expect("a directory");
+    chown(&home, Some(OWNER), Some(OWNER)).expect("an owner");
+    let as_owner = |program: &Path| {
+        let ids = [format!("--reuid={OWNER}"), format!("--regid={OWNER}"), "--clear-groups".to_owned()];
+        Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home).dir(&home)
+    };
+    let running = as_owner(&px).args(["run", "-n", "1", "sh", "-c", "echo $PMIX_NAMESPACE; exec sleep 1000"]);
+    let running = running.start();
+    running.until_said("\n");
+    let job = running.said().trim().to_owned();
+    let expected = ["px: not asked: ", "a process outside of this user namespace listens at its port"];
+    for words in [&["ps"][..], &["ctl", "pause", &job], &["kill", &job], &["attach", &job], &["wait", &job]] {
+        let inside = as_owner(Path::new("unshare")).args(["--user", "--map-user=65534"]).arg(&px);
+        let outcome = inside.args(words).run();
+        let _ = outcome.expect_stderr(&expected);
+    }
+    running.signal(rustix::process::Signal::TERM);
+    let _ = running.wait().expect_code(143);
+}
+
 const STRANGER: u32 = 65534;
 
 /// Another user may be able to rename the directory for temporary files, or a link on the way to it.
