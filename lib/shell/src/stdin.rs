@@ -47,8 +47,8 @@ impl Collection {
     }
 
     /// Reads input and passes it on, until the end of input (an empty piece), until `push` reports that no reader wants more, or until
-    /// stopped. `push` returns when the piece has been taken; a positive status is the number of bytes that were taken of it before the end. Runs on a thread on which no signal is delivered: there, reading from the
-    /// background is an error instead of a stop.
+    /// stopped. `push` returns when the piece has been taken; a positive status is the number of bytes that were taken of it before the
+    /// end. Runs on a thread on which no signal is delivered: there, reading from the background is an error instead of a stop.
     pub fn run(&self, mut push: impl FnMut(&[u8]) -> Result<(), Status>) -> Result<(), Status> {
         let stdin = rustix::stdio::stdin();
         let ask = self.ask.as_ref().filter(|_| rustix::termios::isatty(stdin));

@@ -21,15 +21,12 @@ impl<'a> Kill<'a> {
 
     /// It came too late for these.
     pub(super) fn spare(&mut self, ranks: &Ranges) {
-        for rank in ranks.iter() {
-            self.ranks.remove(rank);
-            self.earlier.remove(rank);
-        }
+        self.ranks.take(ranks);
+        self.earlier.take(ranks);
     }
 
     pub(super) fn restarted(&mut self, ranks: &Ranges) {
-        let again = self.ranks.and(ranks);
-        again.iter().for_each(|rank| self.ranks.remove(rank));
+        let again = self.ranks.take(ranks);
         self.earlier.add(&again);
     }
 }
