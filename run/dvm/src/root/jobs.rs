@@ -94,6 +94,11 @@ impl RootJob {
         all
     }
 
+    /// Whether a slot is taken by this rank.
+    pub(super) fn has_slot(&self, rank: u32) -> bool {
+        !self.ended.contains(rank)
+    }
+
     /// Whether this rank will probably end soon.
     pub(super) fn is_ending(&self, rank: u32) -> bool {
         self.let_go || self.leaving.contains(rank) || self.journal.verdict().is_some()

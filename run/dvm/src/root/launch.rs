@@ -161,22 +161,17 @@ impl Root {
     }
 
     pub(super) fn try_cramped(&mut self, cx: &mut Cx<'_>, number: u64) {
-        if self.operations.get(number).is_some_and(|cramped| slots::is_decided(&self.dvm, cramped)) {
-            self.end_wait_for_slots(cx, number, Status::ERR_JOB_FAILED_TO_MAP);
+        let Some(cramped) = self.operations.get_mut(number) else { return };
+        match slots::waits_until(cx.now, &self.dvm, cramped) {
+            Some(at) => self.operations.move_limit(number, at),
+            None => self.end_wait_for_slots(cx, number),
         }
     }
 
-    /// A spawn has waited for slots for as long as it may.
-    pub(super) fn on_slots_limit(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let is_late = |one: &Cramped| one.until.is_some_and(|until| until <= cx.now);
-        let is_late = self.operations.get(number).is_some_and(is_late);
-        let status = if is_late { Status::ERR_TIMEOUT } else { Status::ERR_JOB_FAILED_TO_MAP };
-        self.end_wait_for_slots(cx, number, status);
-    }
-
-    /// `otherwise`: the answer if the job cannot be launched.
-    fn end_wait_for_slots(&mut self, cx: &mut Cx<'_>, number: u64, otherwise: Status) {
+    fn end_wait_for_slots(&mut self, cx: &mut Cx<'_>, number: u64) {
         let Some(Taken { kind, askers, since, .. }) = self.operations.take::<Cramped>(number) else { return };
+        let is_late = kind.until.is_some_and(|until| until <= cx.now);
+        let otherwise = if is_late { Status::ERR_TIMEOUT } else { Status::ERR_JOB_FAILED_TO_MAP };
         for asker in askers {
             if !slots::has_requester(&self.dvm, &kind.job) {
                 asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_LOST_CONNECTION)));

@@ -125,12 +125,17 @@ impl Operations {
 
     /// Sets a time limit; the earliest limit of any participant applies to all.
     pub(super) fn limit(&mut self, number: u64, at: Time) {
-        let Some(open) = self.open.get_mut(&number) else { return };
-        if open.until.is_none_or(|until| at < until) {
-            let before = open.until.replace(at);
-            before.into_iter().for_each(|until| self.deadlines.remove(until, number));
-            self.deadlines.set(at, number);
+        if self.open.get(&number).is_some_and(|open| open.until.is_none_or(|until| at < until)) {
+            self.move_limit(number, at);
         }
+    }
+
+    /// Sets another time limit.
+    pub(super) fn move_limit(&mut self, number: u64, at: Time) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        let before = open.until.replace(at);
+        before.into_iter().for_each(|until| self.deadlines.remove(until, number));
+        self.deadlines.set(at, number);
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {

@@ -20,7 +20,7 @@ use crate::root::premises::Premises;
 
 /// The placement of a job that would start now, and its inputs. The error is for the user.
 pub(super) fn place(dvm: &Dvm, job: &JobRequest) -> Result<(Placed, Premises), String> {
-    place_among(dvm, job, |job, rank| !job.ended.contains(rank))
+    place_among(dvm, job, RootJob::has_slot)
 }
 
 /// Whether the job could be placed if only these ranks of other jobs were there.
@@ -51,7 +51,7 @@ pub(super) fn place_again(dvm: &Dvm, premises: &Premises) -> Result<Placed, Stri
 
 /// The nodes' numbers and resources, with what other jobs have taken.
 pub(super) fn resources(dvm: &Dvm) -> (Vec<NodeId>, Vec<NodeResources>) {
-    resources_beside(dvm, |job, rank| !job.ended.contains(rank))
+    resources_beside(dvm, RootJob::has_slot)
 }
 
 fn resources_beside(

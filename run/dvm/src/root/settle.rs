@@ -26,7 +26,7 @@ impl Root {
             return self.on_start_limit(cx, &nspace);
         }
         if self.operations.get::<Cramped>(number).is_some() {
-            return self.on_slots_limit(cx, number);
+            return self.try_cramped(cx, number);
         }
         let then = self.operations.finish(cx, number, Status::ERR_TIMEOUT);
         self.carry_out(cx, then);

@@ -2,7 +2,8 @@
 //!
 //! A spawn that does not fit, but would if processes that are ending had ended, waits for that. Daemons report ends with a delay
 //! (`local/freed.rs`), so that the first step is to ask them. Processes are ending if they have finalized, if their job is being
-//! ended, or if the job that has spawned theirs has disconnected from it: a pool of workers is replaced in this way.
+//! ended, or if the job that has spawned theirs has disconnected from it: a pool of workers is replaced in this way. Other processes
+//! may have ended a moment ago, before their daemon notices, so a spawn without hope waits a little, too.
 
 use std::time::Duration;
 
@@ -30,8 +31,12 @@ pub(super) struct Cramped {
     pub(super) submitted: Time,
     /// The spawn's own time limit.
     pub(super) until: Option<Time>,
-    /// The daemons have reported all ends.
+    /// The most that it waits.
+    limit: Time,
+    /// The daemons have reported all ends that they know.
     has_asked: bool,
+    /// How long it waits for ends that daemons did not know by then.
+    patient_until: Option<Time>,
 }
 
 impl Kind for Cramped {
@@ -57,19 +62,20 @@ impl Kind for Cramped {
 
     fn explain(&self, _: &[Asker], jobs: &Jobs) -> Explained {
         let programs = self.job.apps.iter().filter_map(|app| app.argv.first()).map(Text::to_string_lossy);
-        Explained {
-            subject: programs.collect::<Vec<_>>().join(" "),
-            missing: each(&ending(jobs)).take(ENOUGH).collect(),
-            unblocked_by: "the end of the named processes, which are ending: then their slots are free",
-            ..Explained::default()
-        }
+        let missing: Vec<_> = each(&ending(jobs)).take(ENOUGH).collect();
+        let unblocked_by = match missing.is_empty() {
+            false => "the end of the named processes, which are ending: then their slots are free",
+            true => "slots of processes that have ended, if a daemon is about to report some",
+        };
+        let subject = programs.collect::<Vec<_>>().join(" ");
+        Explained { subject, missing, unblocked_by, ..Explained::default() }
     }
 }
 
 /// The processes that will probably end soon.
 fn ending(jobs: &Jobs) -> Vec<Members> {
     let of_job = |job: &RootJob| {
-        let ranks = (0..job.desc.size).filter(|rank| !job.ended.contains(*rank) && job.is_ending(*rank));
+        let ranks = (0..job.desc.size).filter(|rank| job.has_slot(*rank) && job.is_ending(*rank));
         Members { nspace: job.desc.nspace.clone(), ranks: ranks.collect() }
     };
     jobs.values().map(of_job).filter(|members| !members.ranks.is_empty()).collect()
@@ -99,23 +105,30 @@ pub(super) fn wait(
     job: &JobRequest,
 ) {
     let limit = cx.now.after(LIMIT);
-    let cramped = Cramped { job: Box::new(job.clone()), submitted, until, has_asked: false };
-    let at = until.map_or(limit, |until| until.min(limit));
-    let Some(number) = operations.begin(cx, Some(asker), Some(at), cramped) else { return };
+    let limit = until.map_or(limit, |until| until.min(limit));
+    let job = Box::new(job.clone());
+    let cramped = Cramped { job, submitted, until, limit, has_asked: false, patient_until: None };
+    let Some(number) = operations.begin(cx, Some(asker), Some(limit), cramped) else { return };
     let mut daemons = Ranges::new();
     dvm.jobs.values().for_each(|job| daemons.add(&job.desc.nodes));
     operations.give_task(cx, number, daemons, Task::TellFreed { limit: LIMIT });
 }
 
-/// Whether a waiting spawn is to be launched or refused: it fits, nothing that is ending would make it fit, or its requester
-/// has ended.
-pub(super) fn is_decided(dvm: &Dvm, cramped: &Cramped) -> bool {
-    let stays = |job: &RootJob, rank: u32| !job.ended.contains(rank) && !job.is_ending(rank);
-    let is_wanted = has_requester(dvm, &cramped.job);
-    cramped.has_asked
-        && (!is_wanted
-            || placing::place(dvm, &cramped.job).is_ok()
-            || !placing::fits_among(dvm, &cramped.job, stays))
+/// How long the spawn still waits. `None`: it is to be launched or refused now, because it fits, because nothing that is ending
+/// or may have ended would make it fit, or because its requester has ended.
+pub(super) fn waits_until(now: Time, dvm: &Dvm, cramped: &mut Cramped) -> Option<Time> {
+    let mut until = cramped.limit;
+    if cramped.has_asked {
+        let patient_until = *cramped.patient_until.get_or_insert(now.after(PATIENCE));
+        if !has_requester(dvm, &cramped.job) || placing::place(dvm, &cramped.job).is_ok() {
+            return None;
+        }
+        let stays = |job: &RootJob, rank: u32| job.has_slot(rank) && !job.is_ending(rank);
+        if !placing::fits_among(dvm, &cramped.job, stays) {
+            until = until.min(patient_until);
+        }
+    }
+    (now < until).then_some(until)
 }
 
 /// The spawns that wait for slots, the oldest first.
@@ -147,6 +160,8 @@ pub(super) fn in_vain(jobs: &Jobs, error: &str, waited: Duration) -> String {
     format!("{error}{waited}{hint}")
 }
 
+/// How long after its end a process may be unknown to its daemon.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// A spawn waits no longer than this for processes that are ending. Those that do not end when asked politely are killed
 /// earlier (`Limits::kill_grace`).
 const LIMIT: Duration = Duration::from_secs(10);

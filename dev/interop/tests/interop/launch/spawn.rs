@@ -51,6 +51,19 @@ fn a_spawn_is_answered_with_what_could_not_be_started() {
     }
 }
 
+/// Nothing foretells the end of a worker that does not use PMIx.
+#[test]
+fn a_spawn_gets_the_slot_of_a_worker_that_is_just_ending() {
+    let place = new_directory();
+    let files: Vec<String> = (0..5).map(|n| place.path().join(n.to_string()).display().to_string()).collect();
+    let scripts: Vec<String> = files.iter().map(|file| format!(": > '{file}'; sleep 0.05")).collect();
+    let rounds = scripts.iter().zip(&files).flat_map(|(script, file)| ["sh", script, "until", file]);
+    let words: Vec<&str> = rounds.collect();
+    let job = px(["-n", "1", "--host", "localhost:2"]).arg(pmix("spawn")).args(words);
+    let outcome = job.run().expect_code(0).expect_nothing_left();
+    assert_eq!(lines(&outcome), ["sh: 0"; 5], "{outcome}");
+}
+
 /// Programs ask whether they have a parent; those without one spawn children.
 #[test]
 fn spawned_jobs_know_their_parent() {

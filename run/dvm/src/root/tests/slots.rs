@@ -40,6 +40,17 @@ fn meet(scene: &mut RootScene, kind: CollectiveKind, jobs: &[(&Nspace, u32)]) {
     scene.gathered(OpId::Collective(op), Part::Nothing);
 }
 
+/// A spawn by one job that waits for the end of another; returns both jobs, and the request.
+fn waiting_for_another_job(scene: &mut RootScene) -> (Nspace, Nspace, u64) {
+    let parent = scene.launch(JobRequest::default(), 4);
+    let other = scene.launch(JobRequest::default(), 4);
+    scene.post(1, failed(&other, 0));
+    let asked = spawn(scene, &parent, 4, None);
+    answered(scene);
+    assert_eq!((scene.answer(asked), started(scene).is_some()), (None, false));
+    (parent, other, asked)
+}
+
 #[test]
 fn slots_of_ended_ranks_are_free_while_the_job_goes_on() {
     let mut scene = RootScene::up(2);
@@ -74,7 +85,7 @@ fn a_spawn_without_room_asks_for_ends_first() {
 }
 
 #[test]
-fn a_spawn_that_nothing_makes_fit_is_refused_at_once() {
+fn a_spawn_that_nothing_makes_fit_is_refused_soon() {
     let mut scene = RootScene::up(2);
     let nspace = scene.launch(JobRequest::default(), 7);
     let refused = HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP));
@@ -82,8 +93,33 @@ fn a_spawn_that_nothing_makes_fit_is_refused_at_once() {
     assert_eq!(scene.answer(asked), Some(&refused), "there never are so many slots");
     let asked = spawn(&mut scene, &nspace, 2, None);
     answered(&mut scene);
+    assert_eq!(scene.answer(asked), None, "a process may have ended just now");
+    let wait = &scene.root.explain()[0];
+    assert_eq!((&*wait.operation, wait.missing.len()), ("spawn", 0));
+    assert!(wait.deadline.is_some_and(|at| at.since(wait.since) < Duration::from_secs(1)));
+    scene.wait(1);
     assert_eq!(scene.answer(asked), Some(&refused), "no process is ending");
     assert!(scene.root.explain().is_empty());
+}
+
+#[test]
+fn a_spawn_waits_for_ends_that_no_daemon_has_noticed() {
+    let mut scene = RootScene::up(2);
+    let parent = scene.launch(JobRequest::default(), 7);
+    let worker = scene.launch(JobRequest::default(), 1);
+    let asked = spawn(&mut scene, &parent, 1, None);
+    answered(&mut scene);
+    assert_eq!(scene.answer(asked), None);
+    freed(&mut scene, &worker, &[0], &[]);
+    assert!(started(&scene).is_some());
+
+    let asked = spawn(&mut scene, &parent, 1, None);
+    answered(&mut scene);
+    freed(&mut scene, &parent, &[], &[6]);
+    scene.wait(5);
+    assert_eq!((scene.answer(asked), started(&scene).is_some()), (None, false), "one is ending after all");
+    freed(&mut scene, &parent, &[6], &[]);
+    assert!(started(&scene).is_some());
 }
 
 #[test]
@@ -104,12 +140,7 @@ fn a_spawn_waits_for_finalized_ranks_to_end() {
 #[test]
 fn a_spawn_waits_for_a_job_that_is_being_ended() {
     let mut scene = RootScene::up(2);
-    let parent = scene.launch(JobRequest::default(), 4);
-    let other = scene.launch(JobRequest::default(), 4);
-    scene.post(1, failed(&other, 0));
-    let asked = spawn(&mut scene, &parent, 4, None);
-    answered(&mut scene);
-    assert_eq!((scene.answer(asked), started(&scene).is_some()), (None, false));
+    let (_, other, _) = waiting_for_another_job(&mut scene);
     scene.end(&other, 4, ExitStatus::Code(3));
     assert!(started(&scene).is_some());
 }
@@ -155,6 +186,7 @@ fn a_spawn_does_not_wait_for_a_child_that_is_connected() {
     }
     let asked = spawn(&mut scene, &parent, 7, None);
     answered(&mut scene);
+    scene.wait(1);
     let refused = HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP));
     assert_eq!(scene.answer(asked), Some(&refused));
 }
@@ -163,11 +195,7 @@ fn a_spawn_does_not_wait_for_a_child_that_is_connected() {
 fn a_spawn_whose_requester_ends_is_not_launched() {
     for ends_job in [true, false] {
         let mut scene = RootScene::up(2);
-        let parent = scene.launch(JobRequest::default(), 4);
-        let other = scene.launch(JobRequest::default(), 4);
-        scene.post(1, failed(&other, 0));
-        let asked = spawn(&mut scene, &parent, 4, None);
-        answered(&mut scene);
+        let (parent, other, asked) = waiting_for_another_job(&mut scene);
         match ends_job {
             true => scene.post(0, failed(&parent, 1)),
             false => freed(&mut scene, &parent, &[0], &[]),
@@ -182,11 +210,7 @@ fn a_spawn_whose_requester_ends_is_not_launched() {
 #[test]
 fn a_refused_spawn_names_whom_it_has_waited_for() {
     let mut scene = RootScene::up(2);
-    let parent = scene.launch(JobRequest::default(), 4);
-    let other = scene.launch(JobRequest::default(), 4);
-    scene.post(1, failed(&other, 0));
-    spawn(&mut scene, &parent, 4, None);
-    answered(&mut scene);
+    let (_, other, _) = waiting_for_another_job(&mut scene);
     scene.wait(10);
     let expected = format!(", after 10 s of waiting for the end of {other}:1-3");
     let is_note = |wish: &FromRoot| matches!(wish, FromRoot::Report(Report::Note { text, .. }) if text.contains(&expected));
