@@ -380,6 +380,34 @@ fn going_on_does_not_end_the_pauses_of_others() {
 }
 
 #[test]
+fn a_restart_waits_for_no_slot_that_another_job_has() {
+    let place = OwnTmp::new();
+    let mut dvm = place.command(&["dvm", "start", "--host", "localhost:2"]);
+    let mut dvm = dvm.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("px runs");
+    let server = dvm.id().to_string();
+    place.wait_for("the DVM", || place.px(&["ps", "--pid", &server]).status.success());
+    let run = |script: &str, ranks: &str| {
+        let started = place.px(&["run", "-q", "--detach", "--pid", &server, "-n", ranks, "sh", "-c", script]);
+        assert!(started.status.success(), "{started:?}");
+        said(&started.stdout).trim().to_owned()
+    };
+    let waits = "until [ -e go ]; do sleep 0.02; done";
+    let pool = run(&format!("[ $PMIX_RANK = 1 ] && [ -z \"$PHALANX_RESTARTS\" ] || {waits}"), "2");
+    let other = run("until [ -e over ]; do sleep 0.02; done", "1");
+    let refused = place.px(&["ctl", "restart", &format!("{pool}:1")]);
+    let line = format!("{pool}: rank 1: not started again: the slot was given to another job, and all 2 of ");
+    assert!(said(&refused.stdout).starts_with(&line) && refused.status.code() == Some(1), "{refused:?}");
+    std::fs::write(place.path("over"), "").expect("a file");
+    assert_eq!(place.px(&["wait", &other]).status.code(), Some(0));
+    let again = || place.px(&["ctl", "restart", &format!("{pool}:1")]).status.success();
+    place.wait_for("the slot", again);
+    std::fs::write(place.path("go"), "").expect("a file");
+    assert_eq!(place.px(&["wait", &pool]).status.code(), Some(0));
+    assert!(place.px(&["dvm", "stop", "--pid", &server]).status.success());
+    assert!(dvm.wait().expect("a status").success());
+}
+
+#[test]
 fn ranks_are_started_again_as_asked() {
     let place = OwnTmp::new();
     let job = place.job("3", BEGINS);

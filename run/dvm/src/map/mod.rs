@@ -51,6 +51,8 @@ pub struct NodeResources {
     pub topology: Arc<Topology>,
     /// The ranks of other jobs that run there, by their [`Placement::node_rank`].
     pub numbers: Ranges,
+    /// How many of them have a number that another has, too: they were started again after it had been given away.
+    pub doubled: u32,
     /// The CPUs that those ranks are bound to.
     pub busy: CpuSet,
     /// Whether the launcher itself runs there.
@@ -195,6 +197,7 @@ impl NodeResources {
             max_slots: None,
             topology,
             numbers: Ranges::new(),
+            doubled: 0,
             busy: CpuSet::new(),
             launcher: false,
         }
@@ -202,7 +205,20 @@ impl NodeResources {
 
     /// How many ranks of other jobs run there.
     pub fn in_use(&self) -> u32 {
-        self.numbers.count()
+        self.numbers.count() + self.doubled
+    }
+
+    /// How many ranks may be there, for one that was placed by this policy.
+    pub fn most(&self, policy: &Policy) -> u32 {
+        let most = match (policy.map.oversubscribe, self.slots) {
+            (Some(true), _) | (None, Slots::Unstated | Slots::Mentioned(_)) => u32::MAX,
+            (Some(false) | None, Slots::Stated(slots)) => slots,
+            (Some(false), Slots::Unstated | Slots::Mentioned(_)) => {
+                let unit = defaults::unit(policy, std::slice::from_ref(self));
+                self.topology.objects(unit).len() as u32
+            }
+        };
+        self.max_slots.map_or(most, |max| most.min(max))
     }
 }
 

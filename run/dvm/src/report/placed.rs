@@ -36,6 +36,7 @@ struct Row {
     slots: Slots,
     max_slots: Option<u32>,
     numbers: Ranges,
+    doubled: u32,
     busy: CpuSet,
     launcher: bool,
     topology: u32,
@@ -57,6 +58,7 @@ impl Encode for Placed {
                 slots: node.slots,
                 max_slots: node.max_slots,
                 numbers: node.numbers.clone(),
+                doubled: node.doubled,
                 busy: node.busy.clone(),
                 launcher: node.launcher,
                 topology: kind as u32,
@@ -73,8 +75,8 @@ impl Encode for Placed {
         let rows: Vec<Row> = Encode::decode(from)?;
         let node = |row: Row| {
             let topology = kinds.get(row.topology as usize)?.clone();
-            let Row { name, called, slots, max_slots, numbers, busy, launcher, .. } = row;
-            Some(NodeResources { name, called, slots, max_slots, topology, numbers, busy, launcher })
+            let Row { name, called, slots, max_slots, numbers, doubled, busy, launcher, .. } = row;
+            Some(NodeResources { name, called, slots, max_slots, topology, numbers, doubled, busy, launcher })
         };
         let nodes: Option<Vec<NodeResources>> = rows.into_iter().map(node).collect();
         let nodes = nodes.ok_or_else(|| from.malformed("a node has a topology that was not sent"))?;
@@ -82,7 +84,7 @@ impl Encode for Placed {
     }
 }
 
-encoded!(struct Row { name, called, slots, max_slots, numbers, busy, launcher, topology });
+encoded!(struct Row { name, called, slots, max_slots, numbers, doubled, busy, launcher, topology });
 
 #[cfg(test)]
 mod tests {
@@ -102,6 +104,7 @@ mod tests {
             max_slots: (number > 1).then_some(9),
             busy: CpuSet::from_list("1").unwrap(),
             numbers: Ranges::first(number),
+            doubled: number / 2,
             launcher: number == 0,
             ..NodeResources::new(format!("n{number}"), topologies[kind].clone())
         };

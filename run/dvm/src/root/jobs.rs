@@ -94,9 +94,9 @@ impl RootJob {
         all
     }
 
-    /// Whether a slot is taken by this rank.
+    /// Whether a slot is taken by this rank, or kept for it.
     pub(super) fn has_slot(&self, rank: u32) -> bool {
-        !self.ended.contains(rank)
+        !self.ended.contains(rank) || self.restarting.contains(rank)
     }
 
     /// Whether this rank will probably end soon.

@@ -16,7 +16,7 @@ use crate::ranges::Ranges;
 use crate::report::Placed;
 use crate::root::dvm::Dvm;
 use crate::root::jobs::RootJob;
-use crate::root::premises::Premises;
+use crate::root::premises::{Premises, Taken};
 
 /// The placement of a job that would start now, and its inputs. The error is for the user.
 pub(super) fn place(dvm: &Dvm, job: &JobRequest) -> Result<(Placed, Premises), String> {
@@ -64,18 +64,45 @@ fn resources_beside(
     dvm.nodes.living().filter(takes_ranks).filter_map(resource).unzip()
 }
 
-/// The numbers of the ranks on each node, and the CPUs to which they are bound.
-fn taken(dvm: &Dvm, is_there: impl Fn(&RootJob, u32) -> bool) -> BTreeMap<NodeId, (Ranges, CpuSet)> {
-    let mut taken: BTreeMap<NodeId, (Ranges, CpuSet)> = BTreeMap::new();
+/// Those of `ranks`, which have given their slots back, for which there is none now, and the reason.
+pub(super) fn without_slot(dvm: &Dvm, job: &RootJob, ranks: &Ranges) -> (Ranges, String) {
+    let (mut without, mut why) = (Ranges::new(), String::new());
+    let Some(premises) = job.journal.premises().filter(|_| !ranks.is_empty()) else { return (without, why) };
+    let places = &job.desc.places;
+    let mut taken = taken(dvm, RootJob::has_slot);
+    for rank in ranks.iter() {
+        let id = NodeId(places.node.get(rank));
+        let taken = taken.entry(id).or_default();
+        // Nothing is started on a lost node, which has its own result.
+        let Some(node) = resource(dvm, id, taken.clone()) else { continue };
+        let most = node.most(premises.policy_of(places.app.get(rank)));
+        if node.in_use() < most {
+            taken.doubled += 1;
+            continue;
+        }
+        without.insert(rank);
+        if why.is_empty() {
+            let name = &node.name;
+            why = format!("the slot was given to another job, and all {most} of {name} are in use");
+        }
+    }
+    (without, why)
+}
+
+/// What the ranks on each node have taken.
+fn taken(dvm: &Dvm, is_there: impl Fn(&RootJob, u32) -> bool) -> BTreeMap<NodeId, Taken> {
+    let mut taken: BTreeMap<NodeId, Taken> = BTreeMap::new();
     for job in dvm.jobs.values() {
         let desc = &job.desc;
         let cpus_of = |binding: &Binding| CpuSet::from_list(binding.cpuset.as_deref()?).ok();
         let bound: Vec<Option<CpuSet>> = desc.places.bindings.iter().map(cpus_of).collect();
         for rank in (0..desc.size).filter(|rank| is_there(job, *rank)) {
-            let (numbers, cpus) = taken.entry(NodeId(desc.places.node.get(rank))).or_default();
-            numbers.insert(desc.places.node_rank.get(rank));
+            let here = taken.entry(NodeId(desc.places.node.get(rank))).or_default();
+            let number = desc.places.node_rank.get(rank);
+            here.doubled += u32::from(here.numbers.contains(number));
+            here.numbers.insert(number);
             if let Some(Some(set)) = bound.get(desc.places.binding.get(rank) as usize) {
-                cpus.add(set);
+                here.busy.add(set);
             }
         }
     }
@@ -83,13 +110,14 @@ fn taken(dvm: &Dvm, is_there: impl Fn(&RootJob, u32) -> bool) -> BTreeMap<NodeId
 }
 
 /// The resources of a node, with the given use.
-fn resource(dvm: &Dvm, node: NodeId, (numbers, busy): (Ranges, CpuSet)) -> Option<NodeResources> {
+fn resource(dvm: &Dvm, node: NodeId, Taken { numbers, doubled, busy }: Taken) -> Option<NodeResources> {
     let (report, topology) = dvm.nodes.look_of(node)?;
     let called = node.0.checked_sub(1).and_then(|at| dvm.config.called.get(at as usize).cloned());
     Some(NodeResources {
         slots: report.slots,
         max_slots: report.max_slots,
         numbers,
+        doubled,
         busy,
         launcher: report.hostname == dvm.config.hostname,
         called,

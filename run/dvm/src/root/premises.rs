@@ -13,9 +13,22 @@ pub(super) struct Premises {
     pub(super) nodes: Ranges,
     apps: Vec<AppRequest>,
     policy: Policy,
-    /// The ranks of other jobs, and the CPUs to which they were bound: on the node with this index, and on the following ones
-    /// up to the next entry.
-    taken: Vec<(u32, (Ranges, CpuSet))>,
+    /// What other jobs had taken: on the node with this index, and on the following ones up to the next entry.
+    taken: Vec<(u32, Taken)>,
+}
+
+/// What ranks have taken of a node: see [`NodeResources`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Taken {
+    pub(super) numbers: Ranges,
+    pub(super) doubled: u32,
+    pub(super) busy: CpuSet,
+}
+
+impl Taken {
+    fn on(node: &NodeResources) -> Taken {
+        Taken { numbers: node.numbers.clone(), doubled: node.doubled, busy: node.busy.clone() }
+    }
 }
 
 impl Premises {
@@ -26,11 +39,11 @@ impl Premises {
         apps: Vec<AppRequest>,
         policy: Policy,
     ) -> Premises {
-        let mut taken: Vec<(u32, (Ranges, CpuSet))> = Vec::new();
+        let mut taken: Vec<(u32, Taken)> = Vec::new();
         for (index, node) in (0..).zip(nodes) {
-            let is_same = |before: &(Ranges, CpuSet)| before.0 == node.numbers && before.1 == node.busy;
-            if taken.last().is_none_or(|(_, before)| !is_same(before)) {
-                taken.push((index, (node.numbers.clone(), node.busy.clone())));
+            let here = Taken::on(node);
+            if taken.last().is_none_or(|(_, before)| *before != here) {
+                taken.push((index, here));
             }
         }
         Premises { nodes: ids, apps, policy, taken }
@@ -45,7 +58,7 @@ impl Premises {
         Ok(Placed { nodes, map })
     }
 
-    pub(super) fn taken_on(&self, index: u32) -> (Ranges, CpuSet) {
+    pub(super) fn taken_on(&self, index: u32) -> Taken {
         let after = self.taken.partition_point(|(first, _)| *first <= index);
         let entry = after.checked_sub(1).and_then(|at| self.taken.get(at));
         entry.map(|(_, taken)| taken.clone()).unwrap_or_default()
@@ -56,10 +69,16 @@ impl Premises {
         self.policy.map.oversubscribe
     }
 
+    /// The policy by which the ranks of this app context were placed.
+    pub(super) fn policy_of(&self, app: u32) -> &Policy {
+        let own = self.apps.get(app as usize).and_then(|app| app.policy.as_ref());
+        own.unwrap_or(&self.policy)
+    }
+
     /// About how many bytes it takes.
     pub(super) fn weight(&self) -> usize {
         let hosts: usize = self.apps.iter().map(|app| size_of_val(&*app.hosts)).sum();
-        let spans: usize = self.taken.iter().map(|(_, (numbers, _))| numbers.spans().count()).sum();
+        let spans: usize = self.taken.iter().map(|(_, taken)| taken.numbers.spans().count()).sum();
         size_of::<Premises>() + hosts + size_of_val(&*self.taken) + spans * size_of::<(u32, u32)>()
     }
 }

@@ -22,12 +22,13 @@ use crate::root::checkpoint;
 use crate::root::consequence::Consequence;
 use crate::root::debug;
 use crate::root::dvm::Dvm;
-use crate::root::jobs::Jobs;
+use crate::root::jobs::{Jobs, RootJob};
 use crate::root::journal;
 use crate::root::journal::What;
 use crate::root::kind::{Explained, Kind, MOST_OPEN};
 use crate::root::lifecycle;
 use crate::root::operations::Operations;
+use crate::root::placing;
 use crate::root::targets::{Targets, named};
 use crate::root::turn::Cx;
 
@@ -156,14 +157,20 @@ pub(super) fn restart(
 ) -> Vec<Consequence> {
     let mut targets = Targets::of(members);
     for target in targets.iter_mut() {
-        let open = target.open.clone();
-        match dvm.jobs.get_mut(&target.nspace) {
-            Some(job) if !job.journal.has_exited() && job.journal.verdict().is_none() => {
-                let busy = job.restarting.and(&open);
-                target.set(&busy, Status::ERR_EXISTS);
-                job.restarting.add(&target.open);
-            }
-            _ => target.set(&open, Status::ERR_NOT_FOUND),
+        let goes_on = |job: &&RootJob| !job.journal.has_exited() && job.journal.verdict().is_none();
+        let Some(job) = dvm.jobs.get(&target.nspace).filter(goes_on) else {
+            target.set(&target.open.clone(), Status::ERR_NOT_FOUND);
+            continue;
+        };
+        target.set(&job.restarting, Status::ERR_EXISTS);
+        let ended = target.open.iter().filter(|rank| !job.has_slot(*rank)).collect();
+        let (crowded, why) = placing::without_slot(dvm, job, &ended);
+        if !crowded.is_empty() {
+            target.set(&crowded, Status::ERR_OUT_OF_RESOURCE);
+            target.explain(Status::ERR_OUT_OF_RESOURCE, &why);
+        }
+        if let Some(job) = dvm.jobs.get_mut(&target.nspace) {
+            job.restarting.add(&target.open);
         }
     }
     let members = targets.open();
@@ -345,8 +352,9 @@ fn recover(
 
 /// Whether the job goes on although the restart of a rank had this result.
 fn lets_go_on(status: Status) -> bool {
-    // It had ended before, was killed before it ran, or is part of another restart.
-    let others = [Status::ERR_NOT_FOUND, Status::ERR_PROC_ABORTED, Status::ERR_EXISTS];
+    // It had ended before, was killed before it ran, is part of another restart, or there is no slot for it.
+    let others =
+        [Status::ERR_NOT_FOUND, Status::ERR_PROC_ABORTED, Status::ERR_EXISTS, Status::ERR_OUT_OF_RESOURCE];
     status.is_success() || others.contains(&status)
 }
 

@@ -82,7 +82,11 @@ impl Root {
                     self.carry_out(cx, then);
                 }
                 Consequence::Shutdown { by } => self.on_shutdown(cx, Some(&by)),
-                Consequence::RestartOver(members) => restart::restarts_no_more(&mut self.dvm, &members),
+                Consequence::RestartOver(members) => {
+                    restart::restarts_no_more(&mut self.dvm, &members);
+                    // A rank that had ended before and was not started gives its slot back.
+                    self.slots_changed = true;
+                }
                 Consequence::Restarted { members, pids, programs } => {
                     restart::tell_restarted(cx, &mut self.dvm, members, pids, programs);
                 }

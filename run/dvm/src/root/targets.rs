@@ -62,7 +62,7 @@ impl Targets {
 
     pub(super) fn explain(&mut self, nspace: &Nspace, status: Status, why: &str) {
         let of_job = self.0.iter_mut().filter(|target| target.nspace == *nspace);
-        of_job.for_each(|target| target.results.explain(status, why.to_owned()));
+        of_job.for_each(|target| target.explain(status, why));
     }
 
     /// Takes in daemons' results for one job.
@@ -159,9 +159,12 @@ impl Target {
 
     /// Sets a result; the first result of each target counts.
     pub(super) fn set(&mut self, ranks: &Ranges, status: Status) {
-        let new = ranks.and(&self.open);
+        let new = self.open.take(ranks);
         self.results.set(&new, status);
-        new.iter().for_each(|rank| self.open.remove(rank));
+    }
+
+    pub(super) fn explain(&mut self, status: Status, why: &str) {
+        self.results.explain(status, why.to_owned());
     }
 }
 

@@ -1,8 +1,10 @@
 //! Slots of ranks that have ended, and spawns that wait for them. Two nodes with four slots each.
 
+use super::control::{control, done, named, results};
 use super::*;
 use crate::msg::{Collective, Members, Policy as Lasting};
 use phalanx_core::host::CollectiveKind;
+use phalanx_wire::InfoList;
 
 /// A rank spawns a job of so many processes, with a time limit in seconds; returns the request.
 fn spawn(scene: &mut RootScene, parent: &Nspace, ranks: i32, limit: Option<u32>) -> u64 {
@@ -224,4 +226,81 @@ fn spawns_that_wait_for_room_are_refused_when_the_dvm_ends() {
     let asked = spawn(&mut scene, &nspace, 1, None);
     scene.tell(ToRoot::Shutdown);
     assert_eq!(scene.answer(asked), Some(&HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE))));
+}
+
+/// A tool wants ranks to be started again; returns the request.
+fn restart(scene: &mut RootScene, nspace: &Nspace, ranks: &[u32]) -> u64 {
+    scene.wishes.clear();
+    let targets: Vec<ProcId> = ranks.iter().map(|rank| proc(nspace, *rank)).collect();
+    scene.ask(0, control(tool(), &targets, Info::new(keys::JOB_CTRL_RESTART, "")))
+}
+
+#[test]
+fn a_restart_needs_a_slot_if_its_own_was_given_away() {
+    for (policy, goes) in [("slot", false), (":oversubscribe", true)] {
+        let mut scene = RootScene::up(2);
+        scene.connect_tool();
+        let map = policy.parse().unwrap();
+        let policy = crate::map::Policy { map, ..Default::default() };
+        let nspace = scene.launch(JobRequest { policy, ..JobRequest::default() }, 8);
+        freed(&mut scene, &nspace, &[1, 2, 6], &[]);
+        let other = scene.launch(JobRequest::default(), 1);
+        let asked = restart(&mut scene, &nspace, &[1, 2, 6]);
+        let (_, op, _) = scene.task_among();
+        let again: &[u32] = if goes { &[1, 2, 6] } else { &[1, 6] };
+        scene.wishes.clear();
+        scene.gathered(op, done(again));
+        let (_, op, _) = scene.task_among();
+        let Part::Results(renewed) = done(again) else { unreachable!() };
+        let pids = again.iter().map(|rank| (*rank, 500 + rank)).collect();
+        scene.gathered(op, Part::Renewed { results: renewed, pids, programs: Programs::default() });
+        let expected: &[_] = match goes {
+            true => &[named(&nspace, "1-2,6", Status::SUCCESS)],
+            false => {
+                &[named(&nspace, "2", Status::ERR_OUT_OF_RESOURCE), named(&nspace, "1,6", Status::SUCCESS)]
+            }
+        };
+        assert_eq!(results(scene.answer(asked)), expected);
+        assert_eq!(scene.root.dvm.jobs[&nspace].journal.verdict(), None, "the job goes on");
+        let in_use = |scene: &RootScene| -> Vec<u32> {
+            placing::resources(&scene.root.dvm).1.iter().map(|node| node.in_use()).collect()
+        };
+        assert_eq!(in_use(&scene), [if goes { 5 } else { 4 }, 4]);
+        scene.end(&other, 1, ExitStatus::Code(0));
+        assert_eq!(in_use(&scene), [if goes { 4 } else { 3 }, 4]);
+    }
+}
+
+#[test]
+fn a_refused_restart_names_the_node_without_a_slot() {
+    let mut scene = RootScene::up(2);
+    scene.connect_tool();
+    let nspace = scene.launch(JobRequest::default(), 8);
+    freed(&mut scene, &nspace, &[2], &[]);
+    scene.launch(JobRequest::default(), 1);
+    let asked = restart(&mut scene, &nspace, &[2]);
+    let Some(HostReply::Infos(status, infos)) = scene.answer(asked) else { panic!("{:?}", scene.wishes) };
+    assert_eq!(*status, Status::ERR_OUT_OF_RESOURCE);
+    let about: Vec<Info> = infos[0].value.as_array().unwrap().infos().cloned().collect();
+    let why = about.find(keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str).unwrap();
+    assert!(why.contains("the slot was given to another job, and all 4 of "), "{why}");
+    assert!(scene.tasks().is_empty());
+}
+
+#[test]
+fn the_slot_of_a_rank_is_kept_while_it_is_started_again() {
+    let mut scene = RootScene::up(2);
+    scene.connect_tool();
+    let nspace = scene.launch(JobRequest::default(), 8);
+    freed(&mut scene, &nspace, &[2], &[]);
+    restart(&mut scene, &nspace, &[2]);
+    let (_, clear, _) = scene.task_among();
+    spawn(&mut scene, &nspace, 1, None);
+    answered(&mut scene);
+    assert!(started(&scene).is_none());
+    // On its host all have ended meanwhile, so it is not started.
+    let mut cleared = Results::default();
+    cleared.set(&Ranges::single(2), Status::ERR_NOT_FOUND);
+    scene.gathered(clear, Part::Results(cleared));
+    assert!(started(&scene).is_some());
 }
