@@ -6,8 +6,9 @@
 use std::fs;
 
 use phalanx_interop::{
-    Job, Library, Running, libpmix, new_directory, pmix, pmix_on_ours, pmix_tool, px, px_binary,
+    Job, Library, Running, eventually, libpmix, new_directory, pmix, pmix_on_ours, pmix_tool, px, px_binary,
 };
+use rustix::process::Signal;
 
 fn ctl(running: &Running, words: &[&str]) -> String {
     let px = Job::new(px_binary()).arg("ctl").args(words).arg("--pid").arg(running.pid().to_string());
@@ -100,5 +101,60 @@ fn ranks_that_start_again_are_killed_when_a_tool_says_so() {
         let answers = at_once(&running, ours, "kill:2 kill:all");
         assert!(answers[0].ends_with("NOT_FOUND") && answers[1].ends_with("SUCCESS"), "{answers:?}");
         let _ = running.wait().expect_code(137).expect_nothing_left();
+    }
+}
+
+/// What has happened to a job up to this text, as lines of `px events`.
+fn past(running: &Running, until: &str) -> String {
+    let events = ["events", "--since", "10m", "--count", "1000", "--pid"];
+    let job = Job::new(px_binary()).args(events).arg(running.pid().to_string());
+    let events = job.env("TMPDIR", running.tmpdir()).start();
+    events.until_said(until);
+    events.signal(Signal::TERM);
+    events.wait().stdout
+}
+
+/// Until then its end is not known elsewhere, so the order goes to its daemon.
+#[test]
+fn an_order_that_comes_after_the_end_of_a_rank_ended_none() {
+    let place = new_directory();
+    let script = "[ $PMIX_RANK = 1 ] && exit 0; until [ -e go ]; do sleep 0.05; done; exit 3";
+    for ours in [false, true] {
+        let running = px(["-n", "2", "sh", "-c", script]).dir(place.path()).start();
+        let shown = || {
+            let shown = Job::new(px_binary()).args(["ps", "-r", "--pid", &running.pid().to_string()]);
+            shown.env("TMPDIR", running.tmpdir()).run().stdout
+        };
+        eventually("the rank has ended", || shown().contains("ended"));
+        let answers = at_once(&running, ours, "terminate:1");
+        assert!(answers[0].ends_with("NOT_FOUND"), "{answers:?}");
+        drop(past(&running, "ended before that"));
+        fs::write(place.path().join("go"), "").expect("a file");
+        let ended = running.wait().expect_code(3).expect_stderr(&["rank 0 exited with code 3"]);
+        assert!(!ended.stderr.contains("by job control"), "{ended}");
+        fs::remove_file(place.path().join("go")).expect("a file");
+    }
+}
+
+/// However far its restart has come, each end has the cause that it had.
+#[test]
+fn a_rank_ended_between_two_lives_died_of_its_own_cause_first() {
+    let place = new_directory();
+    let script = "[ $PMIX_RANK = 1 ] || { until [ -e go ]; do sleep 0.05; done; exit 0; }
+        [ -z \"$PHALANX_RESTARTS\" ] && kill -KILL $$; exec sleep 1000";
+    for ours in [false, true] {
+        let options = ["-n", "2", "--kill-on-bad-exit", "restart", "--max-restarts", "1", "sh", "-c", script];
+        let running = px(options).dir(place.path()).start();
+        running.until_said("rank 1 was killed by SIGKILL; it is started again (1 of 1)");
+        let answers = at_once(&running, ours, "terminate:1");
+        assert!(answers[0].ends_with("SUCCESS"), "{answers:?}");
+        let past = past(&running, "signal=15");
+        let at = |what: &str| past.find(what).unwrap_or_else(|| panic!("no {what} in {past}"));
+        assert!(at(" failed ") < at(" killed "), "{past}");
+        assert!(past.contains("PMIX_EXIT_CODE=137") && past.contains("signal=15"), "{past}");
+        fs::write(place.path().join("go"), "").expect("a file");
+        let ended = running.wait().expect_failure();
+        let _ = ended.expect_stderr(&["rank 1 was ended by px-", "by job control (SIGTERM)"]);
+        fs::remove_file(place.path().join("go")).expect("a file");
     }
 }
