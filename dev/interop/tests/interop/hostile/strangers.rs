@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use phalanx_cluster::{built, emptied, workspace};
 use phalanx_interop::{
-    Job, Running, debian_file, eventually, host, libpmix, needs_root, new_directory, pmix, pmix_tool,
-    px_binary, rust_tool, script,
+    Job, Running, copy_program, debian_file, eventually, host, libpmix, needs_root, new_directory, pmix,
+    pmix_tool, px_binary, rust_tool, script,
 };
 use tempfile::TempDir;
 
@@ -378,6 +378,41 @@ fn users_outside_of_a_user_namespace_are_strangers() {
     from_outside(OWNER).expect_code(0).assert_line("from outside");
     drop(end);
     let _ = inside.wait();
+}
+
+/// Tools of other libraries connect over TCP, where the kernel shows the owner's number and nothing else.
+#[test]
+fn the_owner_of_a_user_namespace_is_known_by_a_number_of_its_own() {
+    const OWNER: u32 = 4242;
+    needs_root("other users take part");
+    let place = place();
+    let px = px_for_everybody(place.path());
+    let tool = place.path().join("tool");
+    copy_program(&pmix_tool("attach"), &tool);
+    let home = place.path().join("home");
+    fs::create_dir(&home).expect("a directory");
+    chown(&home, Some(OWNER), Some(OWNER)).expect("an owner");
+    let as_user = |user: u32, program: &Path| {
+        let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
+        Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home).dir(Path::new("/"))
+    };
+    for (map, is_known) in [("--map-root-user", true), ("--map-user=65534", false)] {
+        let dvm = as_user(OWNER, Path::new("unshare")).args(["--user", map]).arg(&px).args(["dvm", "start"]);
+        let dvm = dvm.start();
+        dvm.until_said("is ready");
+        let name = format!("pmix.{}.tool.{}", host(), dvm.pid());
+        let sessions = || fs::read_dir(&home).expect("readable").flatten();
+        let file = sessions().map(|entry| entry.path().join(&name)).find(|file| file.exists());
+        let text = fs::read_to_string(file.expect("its file")).expect("readable");
+        let uri = text.lines().next().expect("an address");
+        for user in [OWNER, OWNER + 1, 0, STRANGER] {
+            let outcome = as_user(user, &tool).args(["uri", uri, "--", "me"]).run();
+            let is_let_in = outcome.stdout.contains("init SUCCESS");
+            assert_eq!(is_let_in, is_known && user == OWNER, "{map}, user {user}: {outcome}");
+        }
+        dvm.signal(rustix::process::Signal::TERM);
+        let _ = dvm.wait().expect_code(0);
+    }
 }
 
 /// The commands for a job in another user namespace mention its server, which cannot be identified from there.
