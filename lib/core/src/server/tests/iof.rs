@@ -169,6 +169,40 @@ fn a_pull_within_an_earlier_one_is_served_without_the_host() {
 }
 
 #[test]
+fn pulls_that_partly_overlap_get_each_byte_once() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let sources = |ranks: [u32; 2]| ranks.map(|rank| proc("child", rank)).to_vec();
+    let first = accepted(&mut world, a, &pull_of(sources([0, 1]), Vec::new(), 1));
+    let second = accepted(&mut world, a, &pull_of(sources([1, 2]), Vec::new(), 2));
+    for (feeds, rank) in [(vec![first], 0), (vec![first, second], 1), (vec![second], 2)] {
+        for feed in feeds {
+            let to = OutputTo::Pull(feed);
+            let data = rank.to_string().as_bytes().into();
+            let (source, channel) = (proc("child", rank), IofChannel::STDOUT);
+            world.try_call(ServerCall::Output { to, source, channel, data, info: Vec::new() });
+            drained(&mut world, a);
+        }
+    }
+    let got = |handle: u64| -> Vec<u32> {
+        let of_pull = received(&world, a).into_iter().filter(|output| output.handle == handle);
+        of_pull.map(|output| output.source.rank.0).collect()
+    };
+    assert_eq!((got(1), got(2)), (vec![0, 1], vec![1, 2]));
+    // The end of one leaves the other as it is.
+    let tag = world.send(a, &stop(first));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(a, tag), Status::SUCCESS);
+    let source = proc("child", 1);
+    let (to, channel, data) = (OutputTo::Pull(second), IofChannel::STDOUT, b"more"[..].into());
+    world.try_call(ServerCall::Output { to, source, channel, data, info: Vec::new() });
+    drained(&mut world, a);
+    let got: Vec<u64> = received(&world, a).iter().map(|output| output.handle).collect();
+    assert_eq!(got, [1, 1, 2, 2, 2]);
+}
+
+#[test]
 fn a_channel_that_is_not_there_is_refused_within_a_whole_pull() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
