@@ -24,7 +24,7 @@ use fleet::FleetArgs;
 use phalanx_dvm::spawn::MOST_RESTARTS;
 use serve::ServeArgs;
 use tools::{
-    AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, ServerArgs, StacksArgs,
+    AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, ServerArgs, StacksArgs, TopArgs,
     UnpublishArgs, WhyArgs,
 };
 
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Why(WhyArgs),
     /// Show where the ranks of a job are: their stacks, as one tree
     Stacks(StacksArgs),
+    /// Show what the ranks of a job use and wait for, again and again
+    Top(TopArgs),
     /// Greet the other ranks: a first program for 'px run' to start
     Hello,
     /// Be a daemon of a DVM on another host, which starts this command

@@ -223,6 +223,46 @@ pub(crate) struct StacksArgs {
     pub(crate) server: ServerArgs,
 }
 
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The job, or ranks of it: px-host-7@7:0-3,8
+    #[arg(value_name = "JOB[:RANKS]")]
+    pub(crate) job: String,
+
+    /// How long to wait between two tables: 2, 0.5s, 1m
+    #[arg(short, long, value_name = "DURATION", value_parser = words::duration, default_value = "2")]
+    pub(crate) interval: std::time::Duration,
+
+    /// End after this many tables [default: without end on a terminal, otherwise 1]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+
+    /// The ranks to show first
+    #[arg(short, long, value_enum, value_name = "BY", default_value_t = TopSort::Cpu)]
+    pub(crate) sort: TopSort,
+
+    /// Print JSON, one object for each table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopSort {
+    /// Those that use most of a CPU now
+    Cpu,
+    /// Those with most memory
+    Memory,
+    /// Those that have used most CPU time
+    Time,
+    /// Those that have waited longest
+    Wait,
+    /// The lowest ranks
+    Rank,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RangeWord {
     /// Processes of this node

@@ -13,6 +13,7 @@ pub(crate) mod publish;
 pub(crate) mod query;
 pub(crate) mod run;
 pub(crate) mod stacks;
+pub(crate) mod top;
 pub(crate) mod wait;
 pub(crate) mod why;
 

@@ -8,6 +8,7 @@ pub(crate) mod ps;
 pub(crate) mod stacks;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod top;
 pub(crate) mod tree;
 pub(crate) mod value;
 pub(crate) mod words;

@@ -128,7 +128,7 @@ impl Rank {
         })
     }
 
-    fn state(&self) -> &str {
+    pub(crate) fn state(&self) -> &str {
         if let Some(how) = &self.stopped {
             return how;
         }

@@ -11,3 +11,4 @@ mod refusals;
 mod remote;
 mod shown;
 mod stacks;
+mod top;

@@ -332,6 +332,16 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
             ..TOOL
         },
     ),
+    (
+        "px-top",
+        Sections {
+            examples: &[
+                ("px top px-host-7@7", "Show what the ranks of a job use and wait for, every two seconds."),
+                ("px top -n 2 -i 10 px-host-7@7", "Print two tables, ten seconds apart."),
+            ],
+            ..TOOL
+        },
+    ),
     ("px-why", Sections { examples: &[("px why", "Show who is waiting for what, and since when.")], ..TOOL }),
     (
         "px-dvm",
