@@ -155,11 +155,15 @@ pub(crate) struct EventsArgs {
     #[arg(short, long, value_name = "CODE,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
 
-    /// First show what has happened to jobs in this time, as far as the server still knows it: 30, 1.5s, 10m
+    /// Show what has happened to jobs in this time, as far as the server still knows it: 30, 1.5s, 10m
     ///
     /// That is more than there are events for: jobs are submitted, placed, started, connected, and so on.
     #[arg(short, long, value_name = "DURATION", value_parser = words::duration)]
     pub(crate) since: Option<Duration>,
+
+    /// Follow new events after those of '--since'
+    #[arg(short, long, requires = "since")]
+    pub(crate) follow: bool,
 
     /// End after N events
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -1,4 +1,4 @@
-//! `px events`: follows the events of a server until the server is gone, or Ctrl-C.
+//! `px events`: follows the events of a server until the server is gone, or Ctrl-C; or shows what has happened.
 
 mod past;
 
@@ -64,6 +64,9 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
             if is_enough(shown) {
                 return Ok(0);
             }
+        }
+        if !args.follow {
+            return Ok(0);
         }
     }
     while let Ok(event) = events.recv() {

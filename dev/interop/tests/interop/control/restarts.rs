@@ -106,7 +106,7 @@ fn ranks_that_start_again_are_killed_when_a_tool_says_so() {
 
 /// What has happened to a job up to this text, as lines of `px events`.
 fn past(running: &Running, until: &str) -> String {
-    let events = ["events", "--since", "10m", "--count", "1000", "--pid"];
+    let events = ["events", "--since", "10m", "--follow", "--pid"];
     let job = Job::new(px_binary()).args(events).arg(running.pid().to_string());
     let events = job.env("TMPDIR", running.tmpdir()).start();
     events.until_said(until);

@@ -290,10 +290,8 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
             examples: &[
                 ("px events", "Follow all events."),
                 ("px events --code EVENT_JOB_END --count 1", "Wait for the next end of a job."),
-                (
-                    "px events --since 10m",
-                    "Show what has happened to jobs in the last ten minutes, and follow.",
-                ),
+                ("px events --since 10m", "Show what has happened to jobs in the last ten minutes."),
+                ("px events --since 10m --follow", "The same, and then follow all events."),
             ],
             ..TOOL
         },
