@@ -28,6 +28,7 @@ pub(crate) fn run(args: &StacksArgs) -> Result<u8, Failure> {
     let unread: Vec<(Ranges, String)> = records(found, names::UNREAD).filter_map(unread).collect();
     if args.json {
         let all = json!({
+            "type": "stacks",
             "job": nspace.to_string(),
             "stacks": stacks.iter().map(Stack::json).collect::<Vec<_>>(),
             "unread": unread

@@ -54,6 +54,7 @@ impl Line {
 impl Sample {
     pub(crate) fn json(&self) -> Json {
         json!({
+            "type": "top",
             "job": self.job,
             "seconds": self.age.map(|age| age.as_secs_f64()),
             "ranks": self.lines.iter().map(Line::json).collect::<Vec<_>>(),

@@ -33,6 +33,7 @@ fn expect_stuck(what: &str, others: &str, stacks: impl Fn() -> Outcome) {
     eventually(what, || {
         let outcome = stacks().expect_code(0);
         let json: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        assert_eq!(json["type"], "stacks", "{outcome}");
         assert_eq!(json["unread"], Value::Array(Vec::new()), "{outcome}");
         let mut waiting = ranks_in(&json, "PMPI_Barrier");
         waiting.sort();
