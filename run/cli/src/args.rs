@@ -24,7 +24,7 @@ use fleet::FleetArgs;
 use phalanx_dvm::spawn::MOST_RESTARTS;
 use serve::ServeArgs;
 use tools::{
-    AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, ServerArgs, StacksArgs, TopArgs,
+    AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, RanksArgs, ServerArgs, TopArgs,
     UnpublishArgs, WhyArgs,
 };
 
@@ -66,7 +66,7 @@ pub(crate) enum Command {
     /// Show who is waiting for what
     Why(WhyArgs),
     /// Show where the ranks of a job are: their stacks, as one tree
-    Stacks(StacksArgs),
+    Stacks(RanksArgs),
     /// Show what the ranks of a job use and wait for, again and again
     Top(TopArgs),
     /// Greet the other ranks: a first program for 'px run' to start

@@ -103,7 +103,7 @@ fn px(mut args: Vec<OsString>) -> u8 {
         Ok(Command::Lookup(args)) => finish(cmd::publish::lookup(&args), args.json),
         Ok(Command::Unpublish(args)) => finish(cmd::publish::unpublish(&args), args.json),
         Ok(Command::Stacks(args)) => finish(cmd::stacks::run(&args), args.json),
-        Ok(Command::Top(args)) => finish(cmd::top::run(&args), args.json),
+        Ok(Command::Top(args)) => finish(cmd::top::run(&args), args.of.json),
         Ok(Command::Why(args)) => finish(cmd::why::run(&args), args.json),
         // Reached only if 'run' is not the first word, which clap does not accept.
         Ok(Command::Run(run_args)) => run(RunLine { job: run_args.job, apps: vec![run_args.app] }),

@@ -214,7 +214,7 @@ pub(crate) struct WhyArgs {
 }
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct StacksArgs {
+pub(crate) struct RanksArgs {
     /// The job, or ranks of it: px-host-7@7:0-3,8
     #[arg(value_name = "JOB[:RANKS]")]
     pub(crate) job: String,
@@ -229,10 +229,6 @@ pub(crate) struct StacksArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TopArgs {
-    /// The job, or ranks of it: px-host-7@7:0-3,8
-    #[arg(value_name = "JOB[:RANKS]")]
-    pub(crate) job: String,
-
     /// How long to wait between two tables: 2, 0.5s, 1m
     #[arg(short, long, value_name = "DURATION", value_parser = words::duration, default_value = "2")]
     pub(crate) interval: std::time::Duration,
@@ -245,12 +241,8 @@ pub(crate) struct TopArgs {
     #[arg(short, long, value_enum, value_name = "BY", default_value_t = TopSort::Cpu)]
     pub(crate) sort: TopSort,
 
-    /// Print JSON, one object for each table
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub(crate) of: RanksArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

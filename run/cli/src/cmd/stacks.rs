@@ -4,18 +4,14 @@ use phalanx_dvm::{Ranges, names};
 use pmix::{DataArray, Info, InfoList, Query, Value, keys};
 use serde_json::json;
 
-use crate::args::tools::StacksArgs;
+use crate::args::tools::RanksArgs;
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::render::stacks::{Stack, tree};
 use crate::render::{hint, value, words};
 use crate::tool::{self, job};
 
-pub(crate) fn run(args: &StacksArgs) -> Result<u8, Failure> {
-    let (nspace, ranks) = job::target(&args.job)?;
-    let tool = tool::attach_for(&args.server, &nspace, args.json)?;
-    if let Some(ranks) = &ranks {
-        job::check_ranks(&nspace, job::size(&tool, &nspace)?, ranks)?;
-    }
+pub(crate) fn run(args: &RanksArgs) -> Result<u8, Failure> {
+    let (tool, nspace, ranks) = job::attach(args)?;
     let mut qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
     qualifiers.extend(ranks.map(|ranks| Info::new(names::WHICH, ranks.to_string()).required()));
     let query = Query { keys: vec![names::STACKS.into()], qualifiers };

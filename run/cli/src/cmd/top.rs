@@ -17,12 +17,8 @@ use crate::render::{hint, value, words};
 use crate::tool::{self, job};
 
 pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
-    let (nspace, ranks) = job::target(&args.job)?;
-    let tool = tool::attach_for(&args.server, &nspace, args.json)?;
-    if let Some(ranks) = &ranks {
-        job::check_ranks(&nspace, job::size(&tool, &nspace)?, ranks)?;
-    }
-    let is_screen = std::io::stdout().is_terminal() && !args.json;
+    let (tool, nspace, ranks) = job::attach(&args.of)?;
+    let is_screen = std::io::stdout().is_terminal() && !args.of.json;
     let most = args.count.or((!is_screen).then_some(1));
     let mut before = Times::new();
     let mut shown = 0;
@@ -33,12 +29,12 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
                 return Err(Failure::new(format!("{what} has ended")).hint("'px ps --all' shows the jobs"));
             }
             Seen::Ended(what) => {
-                hint::say(&hint::note(&format!("{what} has ended"), args.json));
+                hint::say(&hint::note(&format!("{what} has ended"), args.of.json));
                 return Ok(0);
             }
         };
         sort(&mut sample.lines, args.sort);
-        match (args.json, is_screen) {
+        match (args.of.json, is_screen) {
             (true, _) => super::print(&format!("{}\n", sample.json()))?,
             (false, true) => show(&sample.text(rows().map(|rows| rows.saturating_sub(1))))?,
             (false, false) => super::print(&sample.text(None))?,

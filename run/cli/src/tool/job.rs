@@ -4,6 +4,7 @@ use phalanx_dvm::Ranges;
 use phalanx_spec::Rank;
 use pmix::{Info, InfoList, Nspace, ProcId, Query, Tool, Value, keys};
 
+use crate::args::tools::RanksArgs;
 use crate::failure::Failure;
 use crate::tool;
 
@@ -26,6 +27,16 @@ pub(crate) fn ranges(word: &str) -> Result<Ranges, Failure> {
     ranks
         .filter(possible)
         .ok_or_else(|| Failure::usage(format!("'{word}' is not a list of ranks such as 0-3,8")))
+}
+
+/// The server of a job, and the ranks of it that the user means; none are named for all.
+pub(crate) fn attach(args: &RanksArgs) -> Result<(Tool, Nspace, Option<Ranges>), Failure> {
+    let (nspace, ranks) = target(&args.job)?;
+    let tool = tool::attach_for(&args.server, &nspace, args.json)?;
+    if let Some(ranks) = &ranks {
+        check_ranks(&nspace, size(&tool, &nspace)?, ranks)?;
+    }
+    Ok((tool, nspace, ranks))
 }
 
 pub(crate) fn ask(tool: &Tool, nspace: &Nspace, key: &str) -> Result<Vec<Info>, pmix::Error> {

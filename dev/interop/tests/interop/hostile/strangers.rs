@@ -334,17 +334,11 @@ fn dvm_of_a_trusted_user_is_stopped_by_name_only() {
 /// Where px runs as the user that stands for all users outside of its user namespace, that uid identifies no one.
 #[test]
 fn users_outside_of_a_user_namespace_are_strangers() {
-    const OWNER: u32 = 4242;
     needs_root("other users take part");
     let place = place();
     let px = px_for_everybody(place.path());
-    let home = place.path().join("home");
-    fs::create_dir(&home).expect("a directory");
-    chown(&home, Some(OWNER), Some(OWNER)).expect("an owner");
-    let as_user = |user: u32, program: &Path| {
-        let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
-        Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home).dir(&home)
-    };
+    let home = home_of_owner(place.path());
+    let as_user = |user: u32, program: &Path| as_user(user, program, &home).dir(&home);
     let script = "px=$1; cd \"$TMPDIR\"; \"$px\" dvm start > started & dvm=$!
         until grep -q ready started; do sleep 0.02; done
         \"$px\" run --pid $dvm -n 2 sh -c 'echo from rank $PMIX_RANK; \"$0\" hello' \"$px\"; echo code $?; echo dvm $dvm
@@ -382,20 +376,14 @@ fn users_outside_of_a_user_namespace_are_strangers() {
 
 /// Tools of other libraries connect over TCP, where the kernel shows the owner's number and nothing else.
 #[test]
-fn the_owner_of_a_user_namespace_is_known_by_a_number_of_its_own() {
-    const OWNER: u32 = 4242;
+fn owners_of_user_namespaces_are_known_by_their_own_number() {
     needs_root("other users take part");
     let place = place();
     let px = px_for_everybody(place.path());
     let tool = place.path().join("tool");
     copy_program(&pmix_tool("attach"), &tool);
-    let home = place.path().join("home");
-    fs::create_dir(&home).expect("a directory");
-    chown(&home, Some(OWNER), Some(OWNER)).expect("an owner");
-    let as_user = |user: u32, program: &Path| {
-        let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
-        Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home).dir(Path::new("/"))
-    };
+    let home = home_of_owner(place.path());
+    let as_user = |user: u32, program: &Path| as_user(user, program, &home).dir(Path::new("/"));
     for (map, is_known) in [("--map-root-user", true), ("--map-user=65534", false)] {
         let dvm = as_user(OWNER, Path::new("unshare")).args(["--user", map]).arg(&px).args(["dvm", "start"]);
         let dvm = dvm.start();
@@ -418,17 +406,11 @@ fn the_owner_of_a_user_namespace_is_known_by_a_number_of_its_own() {
 /// The commands for a job in another user namespace mention its server, which cannot be identified from there.
 #[test]
 fn servers_beyond_a_user_namespace_are_named_as_not_asked() {
-    const OWNER: u32 = 4242;
     needs_root("another user takes part");
     let place = place();
     let px = px_for_everybody(place.path());
-    let home = place.path().join("home");
-    fs::create_dir(&home).expect("a directory");
-    chown(&home, Some(OWNER), Some(OWNER)).expect("an owner");
-    let as_owner = |program: &Path| {
-        let ids = [format!("--reuid={OWNER}"), format!("--regid={OWNER}"), "--clear-groups".to_owned()];
-        Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home).dir(&home)
-    };
+    let home = home_of_owner(place.path());
+    let as_owner = |program: &Path| as_user(OWNER, program, &home).dir(&home);
     let running = as_owner(&px).args(["run", "-n", "1", "sh", "-c", "echo $PMIX_NAMESPACE; exec sleep 1000"]);
     let running = running.start();
     running.until_said("\n");
@@ -443,6 +425,20 @@ fn servers_beyond_a_user_namespace_are_named_as_not_asked() {
     let _ = running.wait().expect_code(143);
 }
 
+/// A directory of the owner of a user namespace.
+fn home_of_owner(place: &Path) -> PathBuf {
+    let home = place.join("home");
+    fs::create_dir(&home).expect("a directory");
+    chown(&home, Some(OWNER), Some(OWNER)).expect("an owner");
+    home
+}
+
+fn as_user(user: u32, program: &Path, tmpdir: &Path) -> Job {
+    let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
+    Job::new("setpriv").args(ids).arg(program).env("TMPDIR", tmpdir)
+}
+
+const OWNER: u32 = 4242;
 const STRANGER: u32 = 65534;
 
 /// Another user may be able to rename the directory for temporary files, or a link on the way to it.
