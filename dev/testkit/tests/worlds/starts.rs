@@ -264,7 +264,7 @@ fn losses_after_the_start_leave_nothing_open() {
 
 #[test]
 fn a_thousand_daemons_start_with_failures_and_losses() {
-    many(600_000..600_001, |_| Course { hosts: 1_500, bad: 50, skip_bad: true, early: 20, late: 20 });
+    many(600_000..600_001, |_| Course { hosts: 1_000, bad: 50, skip_bad: true, early: 20, late: 20 });
 }
 
 /// Commands that are stopped during the start leave nothing behind, whenever that happens.

@@ -15,6 +15,7 @@ use phalanx_core::{HostCall, HostReply, ServerCall};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
+use crate::id::NodeId;
 use crate::local::calls::Call;
 use crate::local::job::{Jobs, LocalJob};
 use crate::local::proc::Proc;
@@ -283,9 +284,11 @@ pub(super) fn daemons_of(jobs: &Jobs, op: &OpId) -> Option<Ranges> {
 pub(super) fn members_on(jobs: &Jobs, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
     let on = |nspace: &Nspace, ranks: Option<&Ranges>| -> Vec<ProcId> {
         let Some(job) = jobs.get(nspace) else { return Vec::new() };
-        let here = |rank: &u32| nodes.contains(job.desc.places.node.get(*rank));
-        let all = ranks.cloned().unwrap_or_else(|| job.desc.ranks());
-        all.iter().filter(here).take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
+        let hosts = job.desc.nodes.and(nodes);
+        let there = hosts.iter().map(|node| job.desc.ranks_on(NodeId(node)));
+        let members = there.map(|here| ranks.map_or_else(|| here.clone(), |ranks| here.and(ranks)));
+        let found = members.flat_map(|members| members.iter().collect::<Vec<_>>()).take(ENOUGH);
+        found.map(|rank| ProcId::new(nspace, Rank(rank))).collect()
     };
     match op {
         OpId::Started(nspace) | OpId::Ended(nspace) => on(nspace, None),

@@ -39,13 +39,12 @@ impl Starter {
     }
 
     pub(super) fn try_still(&mut self, now: Time, out: &mut Out) {
+        let Some(until) = self.still.as_ref().and_then(|still| still.until) else { return };
         let agents = self.agents.iter().zip(&self.plan.fleet.agents);
         let mut told = agents.filter(|(agent, _)| agent.met).flat_map(|(_, plan)| &plan.hosts);
         let is_coming = told.any(|host| self.hosts[*host].phase == Phase::Joining);
-        if let Some(still) = &mut self.still
-            && still.until.is_some_and(|until| until <= now || !is_coming)
-        {
-            still.until = None;
+        if until <= now || !is_coming {
+            self.still.iter_mut().for_each(|still| still.until = None);
             out.push_back(FromStarter::Still);
         }
     }
