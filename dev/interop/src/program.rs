@@ -50,6 +50,10 @@ pub enum Library {
     Nothing,
 }
 
+/// Where there are more ranks than processors, Open MPI calls `sched_yield` all the time. On Linux 6.18 two such ranks have kept
+/// everything else on the machine from running for a minute; without the calls they get their share and no more.
+const SPINS: (&str, &str) = ("OMPI_MCA_mpi_yield_when_idle", "0");
+
 impl Library {
     /// The environment that programs of this library need.
     ///
@@ -61,11 +65,13 @@ impl Library {
                 ("OMPI_MCA_pml", "ob1".into()),
                 ("OMPI_MCA_btl", "self,vader".into()),
                 ("OMPI_MCA_btl_vader_backing_directory", tmpdir.into()),
+                (SPINS.0, SPINS.1.into()),
             ],
             Self::OpenMpi5 => vec![
                 ("OMPI_MCA_pml", "ob1".into()),
                 ("OMPI_MCA_btl", "self,sm".into()),
                 ("OMPI_MCA_btl_sm_backing_directory", tmpdir.into()),
+                (SPINS.0, SPINS.1.into()),
                 // The path compiled into the wheel is where it was built.
                 ("OPAL_PREFIX", wheel().root.into()),
             ],
