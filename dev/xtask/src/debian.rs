@@ -12,7 +12,8 @@ use anyhow::{Context, Result};
 use crate::cargo::run as execute;
 use crate::dist::make_parent;
 
-pub(crate) fn packages(tree: &Path, into: &Path) -> Result<()> {
+/// `quick`: hardly compressed.
+pub(crate) fn packages(tree: &Path, into: &Path, quick: bool) -> Result<()> {
     let root = into.join("debian/phalanx");
     begin(&root)?;
     make_parent(&root.join(PREFIX))?;
@@ -26,7 +27,9 @@ pub(crate) fn packages(tree: &Path, into: &Path) -> Result<()> {
         link(&root, from, to)?;
     }
     let needs = "libc6 (>= 2.34), libgcc-s1";
-    build(&root, into, "phalanx", needs, "PMIx launcher, tools, library and headers, in /opt/phalanx")?;
+    let compression: &[&str] = if quick { &["-Zgzip", "-z1"] } else { &[] };
+    let build = |root: &Path, name, depends, what| build(root, into, name, depends, what, compression);
+    build(&root, "phalanx", needs, "PMIx launcher, tools, library and headers, in /opt/phalanx")?;
 
     let root = into.join("debian/phalanx-libpmix");
     begin(&root)?;
@@ -37,7 +40,7 @@ pub(crate) fn packages(tree: &Path, into: &Path) -> Result<()> {
     let trigger = root.join("DEBIAN/triggers");
     make_parent(&trigger)?;
     fs::write(&trigger, "activate-noawait ldconfig\n")?;
-    build(&root, into, "phalanx-libpmix", "phalanx", "Makes programs use the PMIx library of phalanx")
+    build(&root, "phalanx-libpmix", "phalanx", "Makes programs use the PMIx library of phalanx")
 }
 
 /// Links files that people and their shells look for from the places where Debian has them.
@@ -54,7 +57,14 @@ fn begin(root: &Path) -> Result<()> {
     fs::create_dir_all(root).with_context(|| format!("making {}", root.display()))
 }
 
-fn build(root: &Path, into: &Path, name: &str, depends: &str, what: &str) -> Result<()> {
+fn build(
+    root: &Path,
+    into: &Path,
+    name: &str,
+    depends: &str,
+    what: &str,
+    compression: &[&str],
+) -> Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -69,7 +79,9 @@ fn build(root: &Path, into: &Path, name: &str, depends: &str, what: &str) -> Res
     );
     fs::write(&control, text).with_context(|| format!("writing {}", control.display()))?;
     let package = into.join(format!("{name}_{version}_{architecture}.deb"));
-    execute(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(root).arg(&package))?;
+    let mut command = Command::new("dpkg-deb");
+    command.arg("--root-owner-group").args(compression).arg("--build").arg(root).arg(&package);
+    execute(&mut command)?;
     println!("{}", package.display());
     Ok(())
 }

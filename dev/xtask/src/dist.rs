@@ -72,10 +72,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
     let archive = into.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "-czf"]);
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
+    tar.args(["--use-compress-program", if dev { "gzip -1" } else { "gzip" }, "-cf"]);
     execute(tar.arg(&archive).arg("-C").arg(&into).arg(&name))?;
     println!("{}\n{}", tree.display(), archive.display());
-    debian::packages(&tree, &into)
+    debian::packages(&tree, &into, dev)
 }
 
 /// The shared library under its names, the headers, and the file for `pkg-config`.
