@@ -55,6 +55,6 @@ pub use root::RootOptions;
 pub use session::{Session, SessionOptions};
 pub use signals::{SignalEvent, Signals, stop_self};
 pub use sink::Sink;
-pub use startup::{Inherited, heed_interrupts, keepalive_pipe, terminated_by};
+pub use startup::{Inherited, KeepalivePipe, heed_interrupts, terminated_by};
 pub use stdin::StdinSource;
 pub use tmpdir::TmpDir;

@@ -147,31 +147,49 @@ fn is_open(fd: RawFd) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
 }
 
-/// The pipe whose other end the process that started this one holds open for as long as it lives, if it said so.
-pub fn keepalive_pipe() -> Option<RawFd> {
-    std::env::var("PMIX_KEEPALIVE_PIPE").ok()?.parse().ok()
+/// Our end of the pipe whose other end the process that started this one holds open for as long as it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepalivePipe {
+    /// Named by the standard.
+    ReadEnd(RawFd),
+    /// Named by OpenPMIx's library.
+    WriteEnd(RawFd),
 }
 
-/// Closes write ends of the pipe in `PMIX_KEEPALIVE_PIPE`. OpenPMIx's library leaks its own to what it starts, and then the end of its process would not
-/// close the pipe.
+impl KeepalivePipe {
+    /// The pipe in `PMIX_KEEPALIVE_PIPE`; a number of no pipe is ignored.
+    pub fn of_environment() -> Option<KeepalivePipe> {
+        let fd = std::env::var("PMIX_KEEPALIVE_PIPE").ok()?.parse().ok()?;
+        pipe(fd)?;
+        Some(if mode(fd) == libc::O_WRONLY { Self::WriteEnd(fd) } else { Self::ReadEnd(fd) })
+    }
+}
+
+/// Which pipe this is, if it is one.
+fn pipe(fd: RawFd) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(format!("/proc/self/fd/{fd}")).ok()?;
+    metadata.file_type().is_fifo().then(|| (metadata.dev(), metadata.ino()))
+}
+
+/// How it was opened: `O_RDONLY`, `O_WRONLY` or `O_RDWR`.
+fn mode(fd: RawFd) -> libc::c_int {
+    // SAFETY: F_GETFL takes no pointer and fails for a number that is not open.
+    unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_ACCMODE }
+}
+
+/// Closes the other ends of the pipe in `PMIX_KEEPALIVE_PIPE`. OpenPMIx's library leaks its own to what it starts, and then the end of its process would
+/// not be seen.
 fn close_leaked_ends() {
-    let file = |fd: RawFd| {
-        let metadata = std::fs::metadata(format!("/proc/self/fd/{fd}")).ok()?;
-        metadata.file_type().is_fifo().then(|| (metadata.dev(), metadata.ino()))
+    let (ours, other) = match KeepalivePipe::of_environment() {
+        Some(KeepalivePipe::ReadEnd(fd)) => (pipe(fd), libc::O_WRONLY),
+        Some(KeepalivePipe::WriteEnd(fd)) => (pipe(fd), libc::O_RDONLY),
+        None => return,
     };
-    let (Some(pipe), Ok(entries)) = (keepalive_pipe().and_then(file), std::fs::read_dir("/proc/self/fd"))
-    else {
-        return;
-    };
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let all: Vec<RawFd> = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
-    for fd in all.into_iter().filter(|fd| *fd > 2 && file(*fd) == Some(pipe)) {
-        // SAFETY: F_GETFL takes no pointer. The descriptor is inherited: nothing in this process has opened a file yet, so no
-        // owner of it exists.
-        unsafe {
-            if libc::fcntl(fd, libc::F_GETFL) & libc::O_ACCMODE == libc::O_WRONLY {
-                libc::close(fd);
-            }
-        }
+    for fd in all.into_iter().filter(|fd| *fd > 2 && pipe(*fd) == ours && mode(*fd) == other) {
+        // SAFETY: the descriptor is inherited: nothing in this process has opened a file yet, so no owner of it exists.
+        unsafe { libc::close(fd) };
     }
 }
 

@@ -503,8 +503,10 @@ const RNDZ_URI: Row =
     ("PMIX_LAUNCHER_RNDZ_URI", "The address of the tool that has started px, which connects back to it.");
 const RNDZ_FILE: Row =
     ("PMIX_LAUNCHER_RNDZ_FILE", "The file into which px writes its address before it starts anything.");
-const KEEPALIVE: Row =
-    ("PMIX_KEEPALIVE_PIPE", "The read end of a pipe. px ends as by SIGTERM when its other end is closed.");
+const KEEPALIVE: Row = (
+    "PMIX_KEEPALIVE_PIPE",
+    "The read end of a pipe (or, as from OpenPMIx's library, the write end). px ends as by SIGTERM when its other end is closed.",
+);
 const LOG: Row = ("PHALANX_LOG", "What is logged on standard error: error, warn, info, debug or trace.");
 
 const SERVER_FILES: &[Row] = &[
