@@ -85,10 +85,13 @@ impl JobEnd {
             }
             JobVerdict::Killed { by, signal, first } => return self.killed(by, *signal, first.is_some()),
             JobVerdict::DvmStopped { by } => {
-                let who = by
-                    .as_ref()
-                    .map_or_else(String::new, |by| format!(" by {}", named(by, self.tool.as_ref())));
-                return vec![format!("the DVM was stopped{who}, and the job ended with it")];
+                return vec![match by {
+                    Some(by) => {
+                        let by = named(by, self.tool.as_ref());
+                        format!("the DVM was stopped by {by}, and the job ended with it")
+                    }
+                    None => "the DVM has ended, and the job with it".to_owned(),
+                }];
             }
             JobVerdict::ParentEnded { parent } => {
                 return vec![format!("the job was ended with its parent, job {parent}")];

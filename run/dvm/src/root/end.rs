@@ -435,23 +435,25 @@ impl Root {
 
     /// `by`: the tool or process that requested it, if any.
     pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>, by: Option<&ProcId>) {
-        let verdict = match (self.dvm.config.lasts, by.cloned()) {
-            (true, by) => JobVerdict::DvmStopped { by },
+        let lasts = self.dvm.config.lasts;
+        let verdict = |job: &RootJob| match by.cloned() {
+            by if lasts => JobVerdict::DvmStopped { by },
             // A DVM for one job: the job is its user's, too.
-            (false, None) => JobVerdict::Cancelled { signal: SIGTERM },
-            (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM, first: None },
+            Some(by) => JobVerdict::Killed { by, signal: SIGTERM, first: None },
+            None if job.descent.run_by.is_none() => JobVerdict::Cancelled { signal: SIGTERM },
+            None => JobVerdict::DvmStopped { by: None },
         };
         let jobs: Vec<Nspace> = self.dvm.jobs.keys().cloned().collect();
         jobs.iter().for_each(|nspace| by.iter().for_each(|by| record::tool(&mut self.dvm, nspace, by)));
-        self.shut_down(cx, &verdict);
+        self.shut_down(cx, verdict);
     }
 
-    fn shut_down(&mut self, cx: &mut Cx<'_>, verdict: &JobVerdict) {
+    fn shut_down(&mut self, cx: &mut Cx<'_>, verdict: impl Fn(&RootJob) -> JobVerdict) {
         self.shutting_down = true;
         self.refuse_waiting(cx, "the DVM ends");
-        let jobs: Vec<Nspace> = self.dvm.jobs.keys().cloned().collect();
-        for nspace in jobs {
-            self.end_job(cx, &nspace, verdict.clone());
+        let jobs = self.dvm.jobs.iter().map(|(nspace, job)| (nspace.clone(), verdict(job)));
+        for (nspace, verdict) in jobs.collect::<Vec<_>>() {
+            self.end_job(cx, &nspace, verdict);
         }
         self.stop_when_idle(cx);
     }
@@ -461,7 +463,7 @@ impl Root {
         if self.dvm.config.lasts {
             cx.report(Report::Note { nspace: None, text: format!("{why}, and the DVM with it") });
         }
-        self.shut_down(cx, &JobVerdict::AllocationEnded { why });
+        self.shut_down(cx, |_| JobVerdict::AllocationEnded { why: why.clone() });
     }
 
     /// A node was lost: a persistent DVM ends with the last one that takes ranks.
@@ -473,7 +475,7 @@ impl Root {
         }
         let text = "the DVM ends, because all hosts that take ranks are lost".to_owned();
         cx.report(Report::Note { nspace: None, text });
-        self.shut_down(cx, &JobVerdict::DvmStopped { by: None });
+        self.shut_down(cx, |_| JobVerdict::DvmStopped { by: None });
     }
 
     fn stop_when_idle(&mut self, cx: &mut Cx<'_>) {

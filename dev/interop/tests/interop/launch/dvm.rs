@@ -203,21 +203,46 @@ fn a_job_that_ends_with_its_dvm_reports_the_cause() {
             let shown = px_at(&dvm, &["ps", "--pid", &pid]).run();
             shown.stdout.matches("running").count() == running.len()
         });
-        let who = match by_signal {
+        let why = match by_signal {
             true => {
                 dvm.signal(Signal::TERM);
                 dvm.wait().expect_code(0).expect_nothing_left();
-                "the DVM was stopped, and the job ended with it"
+                ["the DVM has ended, and the job with it", ""]
             }
             false => {
                 stop(dvm);
-                "dvm stop --pid "
+                ["the DVM was stopped by ", "dvm stop --pid "]
             }
         };
         for running in running {
             let ended = running.wait().expect_code(143);
-            let _ = ended.expect_stderr(&["the DVM was stopped", who]);
+            let _ = ended.expect_stderr(&why);
         }
+    }
+}
+
+/// However the launcher's own job ends.
+#[test]
+fn a_job_in_a_launcher_ends_with_it_and_says_so() {
+    let place = new_directory();
+    for (own, signal, code) in [("exit 0", None, 0), ("exit 3", None, 3), ("", Some(Signal::TERM), 143)] {
+        let end = place.path().join("end");
+        let _ = fs::remove_file(&end);
+        let script = format!("until [ -e {} ]; do sleep 0.01; done; {own}", end.display());
+        let outer =
+            Job::new(px_binary()).args(["run", "-n", "1", "--oversubscribe", "sh", "-c", &script]).start();
+        let pid = outer.pid().to_string();
+        let words = ["run", "--pid", &pid, "--oversubscribe", "-n", "2", "sleep", "1000"];
+        let inner = px_at(&outer, &words).start();
+        eventually("both jobs run", || {
+            px_at(&outer, &["ps", "--pid", &pid]).run().stdout.matches("running").count() == 2
+        });
+        match signal {
+            Some(signal) => outer.signal(signal),
+            None => fs::write(&end, "").expect("a file"),
+        }
+        let _ = inner.wait().expect_code(143).expect_stderr(&["the DVM has ended, and the job with it"]);
+        outer.wait().expect_code(code).expect_nothing_left();
     }
 }
 
