@@ -36,11 +36,11 @@ impl Kind for Rest {
         false
     }
 
-    fn task_done(&mut self, _: &Task, _: &Ranges, part: Part, _: &Jobs) {
-        if let Part::Found(found) = part {
-            let mut living = found.procs.iter().filter(|proc| proc.state < ProcState::TERMINATED);
-            self.goes_on = living.any(|proc| !self.ended.ranks.contains(proc.rank));
-        }
+    fn task_done(&mut self, _: &Task, _: &Ranges, part: Part, jobs: &Jobs) {
+        let (Part::Found(found), Some(job)) = (part, jobs.get(&self.ended.nspace)) else { return };
+        let ending = job.journal.killed();
+        let mut living = found.procs.iter().filter(|proc| proc.state < ProcState::TERMINATED);
+        self.goes_on = living.any(|proc| !ending.contains(proc.rank));
     }
 
     fn answer(self: Box<Self>, _: &mut Cx<'_>, _: Vec<Asker>, _: Status) -> Vec<Consequence> {

@@ -112,7 +112,7 @@ impl Kind for Restarting {
     fn answer(mut self: Box<Self>, _: &mut Cx<'_>, askers: Vec<Asker>, status: Status) -> Vec<Consequence> {
         self.targets.close(if status.is_success() { Status::ERR_JOB_FAILED_TO_LAUNCH } else { status });
         let mut then: Vec<Consequence> = self.members.iter().cloned().map(Consequence::RestartOver).collect();
-        let status = self.targets.failure().unwrap_or(Status::SUCCESS);
+        let status = self.status();
         for members in self.targets.with(Status::SUCCESS) {
             let (mut pids, mut programs) = (Vec::new(), Programs::default());
             for started in self.started.iter().filter(|started| started.nspace == members.nspace) {
@@ -143,6 +143,18 @@ impl Kind for Restarting {
         };
         let (subject, missing) = (named(&self.members), self.targets.missing());
         Explained { subject, missing, unblocked_by, ..Explained::default() }
+    }
+}
+
+impl Restarting {
+    /// The status over all targets.
+    fn status(&self) -> Status {
+        let is_done = self.targets.results().any(Status::is_success);
+        match self.targets.failure() {
+            None => Status::SUCCESS,
+            Some(status) if is_done && lets_go_on(status) => Status::ERR_PARTIAL_SUCCESS,
+            Some(status) => status,
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::kill::Kill;
 use super::what::What;
 use crate::job::{JobVerdict, Phases, ToolProcess};
 use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure, Stuck};
+use crate::ranges::Ranges;
 use crate::root::premises::Premises;
 
 /// The history of one job.
@@ -228,6 +229,13 @@ impl Journal {
         let kills = self.kills().into_iter();
         let ended = |kill: &Kill<'_>| !(kill.ranks.is_empty() && kill.earlier.is_empty());
         kills.filter(ended).map(|kill| (kill.by, kill.signal)).next()
+    }
+
+    /// The ranks that job control has ended or is ending.
+    pub(in crate::root) fn killed(&self) -> Ranges {
+        let mut killed = Ranges::new();
+        self.kills().iter().for_each(|kill| killed.add(&kill.ranks));
+        killed
     }
 
     /// The orders by job control that ended processes, in their order.

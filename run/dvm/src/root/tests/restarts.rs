@@ -226,6 +226,34 @@ fn a_rank_that_is_being_started_again_can_be_steered() {
 }
 
 #[test]
+fn a_rest_that_is_being_killed_does_not_go_on() {
+    let mut scene = RootScene::up(2);
+    let nspace = launched(&mut scene, FailurePolicy::Continue, 2);
+    let living = |rank| FoundProc {
+        rank,
+        state: ProcState::RUNNING,
+        stopped: false,
+        pid: None,
+        status: None,
+        usage: None,
+    };
+    let looks = [0, 1].map(|rank| {
+        scene.wishes.clear();
+        scene.ask(0, control(tool(), &[proc(&nspace, rank)], Info::new(keys::JOB_CTRL_KILL, true)));
+        let (_, op, _) = scene.task_among();
+        scene.wishes.clear();
+        scene.gathered(op, done(&[rank]));
+        scene.task_among().1
+    });
+    for look in looks {
+        let procs = (0..2).map(living).collect();
+        scene.gathered(look, Part::Found(Box::new(Found { procs, ..Found::default() })));
+    }
+    let notes = scene.reports().into_iter().filter(|report| matches!(report, Report::Note { .. }));
+    assert_eq!(notes.count(), 0, "{:?}", scene.wishes);
+}
+
+#[test]
 fn a_paused_job_that_is_started_again_does_not_pause() {
     let mut scene = RootScene::up(2);
     let nspace = launched(&mut scene, FailurePolicy::Continue, 2);
@@ -263,6 +291,7 @@ fn a_restart_that_others_have_begun_ends_no_job() {
         Part::Renewed { results: results_of_two, pids: vec![(2, 502)], programs: Programs::default() },
     );
     let expected = [("1", Status::ERR_EXISTS), ("2", Status::SUCCESS), ("3", Status::ERR_NOT_FOUND)];
+    assert_eq!(scene.answer(second).map(HostReply::status), Some(Status::ERR_PARTIAL_SUCCESS));
     let mut became = results(scene.answer(second));
     became.sort_by(|one, other| one.1.cmp(&other.1));
     assert_eq!(became, expected.map(|(rank, status)| named(&nspace, rank, status)));
