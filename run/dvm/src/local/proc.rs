@@ -149,11 +149,11 @@ impl Proc {
         self.acknowledge_losses(cx);
     }
 
-    /// Our server has lost its connection. `Some`: it has ended, so the upcall need not wait.
+    /// Our server has lost its connection. `Some`: nothing waits for the process, so the upcall need not wait, either.
     pub(super) fn lose(&mut self, call: HostCall) -> Option<HostCall> {
-        match self.has_ended() {
-            true => Some(call),
-            false => {
+        match self.phase {
+            Phase::Released(_) | Phase::Never(_) => Some(call),
+            _ => {
                 self.losses.push(call);
                 None
             }

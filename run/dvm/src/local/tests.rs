@@ -641,6 +641,30 @@ fn user_hears_why_a_connection_was_closed() {
     assert_eq!(notes.collect::<Vec<_>>(), [(Some(proc(0)), text)]);
 }
 
+/// The root looks for them first. Either may be known first: that a rank has ended, or that its connection is lost.
+#[test]
+fn those_that_wait_for_a_failed_rank_wait_for_the_last_look() {
+    let status = ExitStatus::Code(3);
+    for lost_first in [false, true] {
+        let desc = JobDesc { on_failure: FailurePolicy::KillJob, ..Arc::into_inner(desc()).unwrap() };
+        let mut scene = LocalScene::running_job(Arc::new(desc));
+        scene.upcall(1, HostOp::ClientConnected(proc(1)));
+        let lost = HostOp::ClientLost(ClientLost { proc: proc(1), cut_off: None });
+        if lost_first {
+            scene.upcall(2, lost);
+            scene.exit(1, status);
+        } else {
+            scene.exit(1, status);
+            scene.upcall(2, lost);
+        }
+        while scene.local.go_on(scene.now, &mut scene.wishes) {}
+        assert!(scene.posts().iter().any(|up| matches!(up, Up::Failed(end) if end.proc == proc(1))));
+        assert_eq!(scene.reply(2), None, "lost first: {lost_first}");
+        scene.wait(2);
+        assert_eq!(scene.reply(2), Some(&HostReply::Done(Status::SUCCESS)));
+    }
+}
+
 #[test]
 fn user_hears_which_rank_was_refused_for_its_user() {
     let mut scene = LocalScene::running();
