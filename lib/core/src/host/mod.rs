@@ -12,9 +12,9 @@ use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 use request::Upcall;
 pub use request::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, CollectiveKind, ConnectRequest,
-    DirectModexRequest, EventsRequest, FenceRequest, GroupRequest, LogRequest, MonitorRequest, OverdueCall,
-    PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest, SpawnRequest, StdinRequest,
-    ToolRequest,
+    DirectModexRequest, EventsRequest, FenceRequest, GroupRequest, LogRequest, MemberMissing, MonitorRequest,
+    OverdueCall, PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest, SpawnRequest,
+    StdinRequest, ToolRequest,
 };
 
 macro_rules! host_ops {
@@ -72,6 +72,8 @@ host_ops! {
     ClientLost(ClientLost) = "lost connection";
     /// Answer: `Done`.
     ClientRefused(ClientRefused) = "refused connection";
+    /// Answer: `Done`.
+    MemberMissing(MemberMissing) = "missing member";
     /// Answer: `Done`.
     Abort(AbortRequest) = "abort";
     /// The next fence of the same set follows when this one has been answered (or with the report that a later one failed).

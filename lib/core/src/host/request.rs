@@ -189,6 +189,13 @@ pub struct ClientRefused {
     pub expected: u32,
 }
 
+/// A member of a collective has ended without joining it: those that have joined it here get an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberMissing {
+    pub proc: ProcId,
+    pub kind: CollectiveKind,
+}
+
 /// What all requests have in common.
 pub(super) trait Upcall {
     /// The asking process, if it asks for itself alone.
@@ -233,6 +240,7 @@ upcalls! {
     DirectModexRequest { on |it| it.proc.to_string() }
     EventsRequest { as info }
     FenceRequest { as info }
+    MemberMissing { on |it| it.proc.to_string() }
     OverdueCall { }
     ProcId { on |it| it.to_string() }
     PullEnded { by from as directives }

@@ -36,6 +36,8 @@ pub(super) enum Due {
     Gathered { id: u64, kind: Kind },
     /// It failed here: notify the host, since other nodes may wait.
     Failed { signature: Signature, status: Status },
+    /// It failed here, because this process has ended: the host is notified.
+    Missing { proc: ProcId, kind: Kind },
     /// Its time is up while the host has it; the host may end it for all.
     Overdue { id: u64 },
     /// A process ended that was to be in a group which continues without it; the remaining members are notified.
@@ -154,7 +156,7 @@ impl Collectives {
         }
         if let Some(proc) = never {
             debug!(%proc, ?kind, "a participant has ended: the collective fails");
-            return self.fail_without_a_member(cx, id);
+            return self.fail_without(cx, id, proc);
         }
         if !complete {
             return;
@@ -209,12 +211,13 @@ impl Collectives {
         }
     }
 
-    fn fail_without_a_member(&mut self, cx: &mut Cx<'_>, id: u64) {
-        if let Some(status) =
-            self.open.get(&id).map(|collective| collective.signature.kind.without_a_member())
-        {
-            self.fail(cx, id, status);
+    fn fail_without(&mut self, cx: &mut Cx<'_>, id: u64, proc: ProcId) {
+        let Some(collective) = self.open.get(&id) else { return };
+        let kind = collective.signature.kind;
+        if !collective.arrived.is_empty() {
+            self.due.push_back(Due::Missing { proc, kind });
         }
+        self.fail(cx, id, kind.without_a_member());
     }
 
     /// Fails a collective, and notifies the host if other nodes wait.

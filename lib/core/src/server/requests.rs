@@ -20,7 +20,7 @@ use super::{
     Tables, abort, commit, connect, event, fence, forward, group, job_data, log, publish, query, resolve,
     spawn,
 };
-use crate::host::{CollectiveKind as Kind, HostOp, OverdueCall};
+use crate::host::{CollectiveKind as Kind, HostOp, MemberMissing, OverdueCall};
 
 impl Tables {
     pub(super) fn on_request(&mut self, cx: &mut Cx<'_>, from: Asker, request: Request) {
@@ -145,6 +145,9 @@ impl Tables {
                         group::report_failure(cx, &signature, status);
                     }
                 },
+                Due::Missing { proc, kind } => {
+                    cx.ask(None, HostOp::MemberMissing(MemberMissing { proc, kind }), Then::Nothing);
+                }
                 Due::Overdue { id } => {
                     if let Some(call) = cx.upcalls.of_collective(id) {
                         cx.ask(None, HostOp::Overdue(OverdueCall { call }), Then::Overdue(id));

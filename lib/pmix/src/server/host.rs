@@ -186,8 +186,8 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: HostAnswer) {
         // Hosts get ranks, not connections.
         HostOp::ClientFinalized(gone) if gone.others => Done::<()>::new(to, operation).complete(()),
         HostOp::ClientFinalized(gone) => host.client_finalized(gone.proc, Done::new(to, operation)),
-        // The module of the standard has no entry for it.
-        HostOp::ClientRefused(_) => Done::<()>::new(to, operation).complete(()),
+        // The module of the standard has no entry for these.
+        HostOp::ClientRefused(_) | HostOp::MemberMissing(_) => Done::<()>::new(to, operation).complete(()),
         HostOp::ClientLost(gone) => host.client_lost(gone.proc, Done::new(to, operation)),
         HostOp::Abort(request) => host.abort(request, Done::new(to, operation)),
         HostOp::Fence(request) => host.fence(request, Done::new(to, operation)),

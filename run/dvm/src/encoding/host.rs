@@ -2,7 +2,7 @@
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, ConnectRequest, DirectModexRequest,
-    EventsRequest, FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
+    EventsRequest, FenceRequest, GroupRequest, MemberMissing, OverdueCall, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_wire::cmd::iof::{Pull, Push};
@@ -44,11 +44,13 @@ encoded!(enum HostOp {
     24 Asked(asked),
     25 Overdue(request),
     26 ClientRefused(request),
+    27 MemberMissing(request),
 });
 
 encoded!(struct ClientFinalized { proc, others });
 encoded!(struct ClientLost { proc, cut_off });
 encoded!(struct ClientRefused { proc, uid, pid, expected });
+encoded!(struct MemberMissing { proc, kind });
 encoded!(struct AbortRequest { from, status, message, procs });
 encoded!(struct FenceRequest { procs, info, data });
 encoded!(struct DirectModexRequest { proc, info });

@@ -165,13 +165,7 @@ impl Rounds {
             if op.policy == Policy::Fixed {
                 if let Some(absent) = here.iter().find(|of| over(Proc::never_comes)(of)) {
                     let status = op.kind.without_a_member();
-                    let text = format!(
-                        "rank {} (on {}) ended without taking part in a {} that others were waiting in: it fails",
-                        absent.rank,
-                        cx.config.hostname,
-                        OpId::Collective(op.clone()).name(),
-                    );
-                    cx.post(Up::Note { about: Some(absent.clone()), text });
+                    tell_missing(cx, jobs, absent, op.kind);
                     cx.post(Up::Fails { op, status });
                 } else {
                     self.expected.insert(op);
@@ -226,6 +220,20 @@ impl Rounds {
     pub(super) fn give_up(&mut self, cx: &mut Cx<'_>, tables: (&mut Jobs, &Arc<NodeTable>), op: &OpId) {
         let OpId::Collective(collective) = op else { return };
         self.answer(cx, tables, op, &Err(collective.kind.without_a_member()));
+    }
+}
+
+/// A collective fails, because this process has ended without joining it. If px has ended it, that is no news.
+pub(super) fn tell_missing(cx: &mut Cx<'_>, jobs: &Jobs, proc: &ProcId, kind: CollectiveKind) {
+    let here = jobs.get(&proc.nspace).and_then(|job| job.procs.get(&proc.rank));
+    if here.is_none_or(|proc| proc.killed().is_none()) {
+        let text = format!(
+            "rank {} (on {}) ended without taking part in a {} that others were waiting in: it fails",
+            proc.rank,
+            cx.config.hostname,
+            kind.name(),
+        );
+        cx.post(Up::Note { about: Some(proc.clone()), text });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, CollectiveKind, ConnectRequest, FenceRequest,
-    GroupRequest, LOST_MEMBERS, OverdueCall,
+    GroupRequest, LOST_MEMBERS, MemberMissing, OverdueCall,
 };
 use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::{Status, keys};
@@ -12,6 +12,7 @@ use phalanx_wire::{Info, InfoList, ProcId};
 use crate::local::Tables;
 use crate::local::client;
 use crate::local::control;
+use crate::local::fence;
 use crate::local::proc::Pmix;
 use crate::local::turn::Cx;
 use crate::msg::{GroupPart, Part, Up, procs as procs_in};
@@ -47,6 +48,10 @@ impl Tables {
                 if let Some(job) = self.jobs.get_mut(&refused.proc.nspace) {
                     client::refused(cx, job, &refused);
                 }
+                done(cx, call);
+            }
+            HostOp::MemberMissing(MemberMissing { proc, kind }) => {
+                fence::tell_missing(cx, &self.jobs, &proc, kind);
                 done(cx, call);
             }
             HostOp::Abort(AbortRequest { from, status, message, procs }) => {

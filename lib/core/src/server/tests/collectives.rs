@@ -9,7 +9,8 @@ use phalanx_wire::{Blob, DataArray, Info, InfoList, ProcId, Query, Value};
 
 use super::world::{World, all, collect, config, dialect, fence, get, global, job, ns, proc, v41};
 use crate::host::{
-    CollectiveKind, ConnectRequest, FenceRequest, GroupFormed, GroupRequest, HostOp, HostReply, OverdueCall,
+    CollectiveKind, ConnectRequest, FenceRequest, GroupFormed, GroupRequest, HostOp, HostReply,
+    MemberMissing, OverdueCall,
 };
 use crate::machine::ConnId;
 use crate::server::{ServerCall, ServerConfig, ServerReturn};
@@ -156,6 +157,8 @@ fn death_of_a_participant_fails_the_fence_for_all() {
     let early = world.send(ranks[0], &fence(all(), collect()));
     world.close(ranks[1]);
     assert_eq!(world.status(ranks[0], early), Status::ERR_LOST_CONNECTION);
+    let missing = MemberMissing { proc: proc("job", 1), kind: CollectiveKind::Fence };
+    assert!(world.history.contains(&HostOp::MemberMissing(missing)), "{:?}", world.history);
     let (id, op) = world.take_upcall();
     let info = vec![Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_LOST_CONNECTION)];
     assert_eq!(
