@@ -98,7 +98,7 @@ pub enum JobVerdict {
         /// If it was no order to end, but a signal: the rank that it has ended first, and whose end has ended the others.
         first: Option<Rank>,
     },
-    /// The DVM was stopped, by this tool or process if it was one.
+    /// The DVM was stopped, by this tool or process if it was one; or the launcher whose DVM it was has ended.
     DvmStopped {
         by: Option<ProcId>,
     },

@@ -60,6 +60,7 @@ pub(super) fn lost(
     };
     match unheld {
         Some(call) => cx.reply(call, HostReply::Done(Status::SUCCESS)),
+        // It is released soon.
         None if job.has_ended(rank) => {}
         None => cx.timers.set(cx.now.after(cx.config.limits.settle_grace), Timer::Over(job.id(rank))),
     }

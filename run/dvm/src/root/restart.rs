@@ -147,12 +147,13 @@ impl Kind for Restarting {
 }
 
 impl Restarting {
-    /// The status over all targets.
+    /// The status over all targets. One that ends the job is more than others.
     fn status(&self) -> Status {
-        let is_done = self.targets.results().any(Status::is_success);
-        match self.targets.failure() {
+        let results = || self.targets.results();
+        let fatal = results().find(|status| !lets_go_on(*status));
+        match fatal.or(self.targets.failure()) {
             None => Status::SUCCESS,
-            Some(status) if is_done && lets_go_on(status) => Status::ERR_PARTIAL_SUCCESS,
+            Some(_) if fatal.is_none() && results().any(Status::is_success) => Status::ERR_PARTIAL_SUCCESS,
             Some(status) => status,
         }
     }

@@ -225,10 +225,10 @@ fn a_job_that_ends_with_its_dvm_reports_the_cause() {
 #[test]
 fn a_job_in_a_launcher_ends_with_it_and_says_so() {
     let place = new_directory();
+    let end = place.path().join("end");
+    let _ = Job::new("mkfifo").arg(&end).run().expect_code(0);
     for (own, signal, code) in [("exit 0", None, 0), ("exit 3", None, 3), ("", Some(Signal::TERM), 143)] {
-        let end = place.path().join("end");
-        let _ = fs::remove_file(&end);
-        let script = format!("until [ -e {} ]; do sleep 0.01; done; {own}", end.display());
+        let script = format!("read word < {}; {own}", end.display());
         let outer =
             Job::new(px_binary()).args(["run", "-n", "1", "--oversubscribe", "sh", "-c", &script]).start();
         let pid = outer.pid().to_string();
@@ -239,7 +239,7 @@ fn a_job_in_a_launcher_ends_with_it_and_says_so() {
         });
         match signal {
             Some(signal) => outer.signal(signal),
-            None => fs::write(&end, "").expect("a file"),
+            None => fs::write(&end, "go\n").expect("a pipe with a reader"),
         }
         let _ = inner.wait().expect_code(143).expect_stderr(&["the DVM has ended, and the job with it"]);
         outer.wait().expect_code(code).expect_nothing_left();

@@ -301,6 +301,29 @@ fn a_restart_that_others_have_begun_ends_no_job() {
 }
 
 #[test]
+fn a_restart_that_ends_the_job_is_no_partial_success() {
+    let mut scene = RootScene::up(2);
+    let nspace = launched(&mut scene, FailurePolicy::Continue, 8);
+    let targets: Vec<ProcId> = (1..4).map(|rank| proc(&nspace, rank)).collect();
+    scene.wishes.clear();
+    let request = scene.ask(0, control(tool(), &targets, Info::new(keys::JOB_CTRL_RESTART, "")));
+    let clear = scene.task_among().1;
+    let mut cleared = Results::default();
+    cleared.set(&Ranges::single(1), Status::ERR_NOT_FOUND);
+    cleared.set(&[2, 3].into_iter().collect(), Status::SUCCESS);
+    scene.wishes.clear();
+    scene.gathered(clear, Part::Results(cleared));
+    let mut results = Results::default();
+    results.set(&Ranges::single(2), Status::SUCCESS);
+    results.set(&Ranges::single(3), Status::ERR_JOB_FAILED_TO_LAUNCH);
+    let renewal = scene.task_among().1;
+    scene.gathered(renewal, Part::Renewed { results, pids: vec![(2, 502)], programs: Programs::default() });
+    let status = scene.answer(request).map(HostReply::status);
+    assert_eq!(status, Some(Status::ERR_JOB_FAILED_TO_LAUNCH));
+    assert!(scene.root.dvm.jobs[&nspace].journal.verdict().is_some());
+}
+
+#[test]
 fn a_rank_that_fails_is_started_again_until_it_is_given_up() {
     let mut scene = RootScene::up(2);
     let nspace = launched(&mut scene, FailurePolicy::Restart { most: 2 }, 2);
