@@ -415,6 +415,8 @@ fn servers_beyond_a_user_namespace_are_named_as_not_asked() {
     let running = running.start();
     running.until_said("\n");
     let job = running.said().trim().to_owned();
+    // A launcher announces itself some moments after its ranks have begun.
+    eventually("the job can be found", || as_owner(&px).arg("ps").run().stdout.contains(&job));
     let expected = ["px: not asked: ", "a process outside of this user namespace listens at its port"];
     for words in [&["ps"][..], &["ctl", "pause", &job], &["kill", &job], &["attach", &job], &["wait", &job]] {
         let inside = as_owner(Path::new("unshare")).args(["--user", "--map-user=65534"]).arg(&px);
