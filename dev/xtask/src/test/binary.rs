@@ -20,7 +20,9 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    pub(crate) const ALL: [Stage; 4] = [Stage::Own, Stage::InterfaceOfC, Stage::Hosts, Stage::Peers];
+    /// In this order; stages that leave the processors idle for most of their time run beside each other.
+    pub(crate) const TOGETHER: [&[Stage]; 3] =
+        [&[Stage::Own], &[Stage::InterfaceOfC, Stage::Hosts], &[Stage::Peers]];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -28,16 +30,6 @@ impl Stage {
             Stage::InterfaceOfC => "tests of the C interface",
             Stage::Hosts => "tests of the test hosts",
             Stage::Peers => "tests with peers",
-        }
-    }
-
-    /// How many tests run at the same time. With hosts and peers they wait for most of their time: on two processors, run in
-    /// pairs, they kept these busy for a third of it.
-    fn at_once(self) -> usize {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        match self {
-            Stage::Own => processors,
-            Stage::InterfaceOfC | Stage::Hosts | Stage::Peers => 2 * processors,
         }
     }
 
@@ -127,8 +119,12 @@ impl Binary {
         Ok(command)
     }
 
+    /// How many of its tests run at the same time. Those that run processes wait for most of their time: on two processors, run in
+    /// pairs, they kept these busy for a third of it.
     pub(crate) fn at_once(&self) -> usize {
-        self.stage.at_once()
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let waits = self.stage != Stage::Own || self.name == "phalanx-cli::cli";
+        if waits { 2 * processors } else { processors }
     }
 
     /// The command that runs only this binary.

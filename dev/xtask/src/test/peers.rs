@@ -1,7 +1,7 @@
-//! Peers: Debian packages, listed in `dev/interop/packages.txt`.
+//! Peers: Debian packages, listed in `dev/interop/packages.txt`, and Python's (`dev/interop/wheels.txt`).
 //!
-//! As root on Debian the missing ones are installed; elsewhere a missing package is a failure that names it, never a silently
-//! skipped test.
+//! As root on Debian the missing packages are installed; elsewhere a missing one is a failure that names it, never a silently
+//! skipped test. Wheels are installed below the target directory by everybody.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,12 +9,19 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::run as execute;
+use crate::cargo::{run as execute, target};
 use crate::world::is_root;
 
 const PACKAGES: &str = "dev/interop/packages.txt";
 
-pub(crate) fn install() -> Result<()> {
+/// Installs the wheels before tests need them. Tests that find one missing install it themselves, or fail with the reason.
+pub(crate) fn install_wheels() {
+    if let Err(error) = execute(&mut Command::new(target().join("debug/wheels"))) {
+        eprintln!("{error:#}");
+    }
+}
+
+pub(crate) fn install_packages() -> Result<()> {
     let missing = missing(&packages()?);
     if missing.is_empty() {
         return Ok(());
