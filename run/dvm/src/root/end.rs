@@ -1,7 +1,4 @@
-//! How jobs end: from the first reason to the final report.
-//!
-//! Only this file decides what the end of one process means for the others. The first reason for a job's end is the reported
-//! one; whatever follows from it is a consequence, not a culprit.
+//! How jobs end: takes the steps that `fate.rs` has decided on, and when nothing is left of a job, removes it from all tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +8,15 @@ use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobEnd, JobVerdict};
-use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, Pauser, ProcEnd, Reached};
+use crate::msg::{Control, Down, FailurePolicy, JobDesc, OpId, Pauser};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Asker;
+use crate::root::consequence::Step;
 use crate::root::control;
 use crate::root::debug;
 use crate::root::dvm::Dvm;
+use crate::root::fate::{self, Fact};
 use crate::root::group;
 use crate::root::invite;
 use crate::root::iof;
@@ -34,168 +33,121 @@ use crate::root::spawn;
 use crate::root::survey;
 use crate::root::turn::Cx;
 use crate::root::{Root, journal};
-use crate::signals::{SIGHUP, SIGKILL, SIGTERM};
+use crate::signals::{SIGHUP, SIGTERM};
 
 impl Root {
-    /// A process has failed.
-    pub(super) fn on_proc_failed(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
-        let nspace = &end.proc.nspace;
-        // A process with an exit status did run, so the job has begun.
-        if end.status.is_some() {
-            self.job_began(cx, nspace);
-        }
-        let Some(job) = self.dvm.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let ranks = Ranges::single(end.proc.rank.0);
-        let ends_job = job.desc.on_failure.ends_job(end);
-        if !ends_job {
-            job.tell_dead(cx, &ranks);
-        }
-        if !matches!(job.desc.on_failure, FailurePolicy::Restart { .. }) {
-            job.ended.add(&ranks);
-            self.slots_changed = true;
-        }
-        let concerned = self.dvm.concerned(nspace);
-        let what = What::Failed { ranks: ranks.clone(), first: end.clone(), concerned: concerned.clone() };
-        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
-        let then = publish::withdraw_those_of(cx, &mut self.store, &mut self.operations, &end.proc);
-        self.carry_out(cx, then);
-        lifecycle::tell_proc_end(cx, &self.dvm, end, lifecycle::stamp(&self.dvm, number, cx.now), &concerned);
-        if !ends_job {
-            lifecycle::tell_survivors(cx, &self.dvm, nspace, &ranks);
-        }
-        lifecycle::log_end_of_proc(cx, &self.dvm, end);
-        if ends_job {
-            let verdict = self.dvm.jobs.get(nspace).map(|job| journal::failure_of(&job.journal, end));
-            return verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
-        }
-        self.go_on_without(cx, nspace, &ranks);
-        if matches!(self.dvm.desc(nspace).map(|desc| desc.on_failure), Some(FailurePolicy::Restart { .. })) {
-            let then = restart::recover_or_end(cx, &mut self.dvm, &mut self.operations, end);
-            self.carry_out(cx, then);
+    /// A fact about a job: takes the steps that follow.
+    pub(super) fn learn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, fact: Fact<'_>) {
+        let Some(job) = self.dvm.jobs.get(nspace) else { return };
+        let steps = fate::steps(cx.now, job, &self.dvm.concerned(nspace), fact);
+        steps.into_iter().for_each(|step| self.take_step(cx, nspace, step));
+    }
+
+    /// Ends the job, for this reason unless there already is one.
+    pub(super) fn end_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, verdict: JobVerdict) {
+        self.learn(cx, nspace, Fact::Doomed(verdict));
+    }
+
+    pub(super) fn take_step(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, step: Step) {
+        let Root { dvm, operations, .. } = self;
+        let Some(job) = dvm.jobs.get_mut(nspace) else { return };
+        match step {
+            Step::Begin => self.job_began(cx, nspace),
+            Step::Enter(what) => lifecycle::enter(cx, dvm, nspace, what),
+            Step::Dead(ranks) => job.tell_dead(cx, &ranks),
+            Step::Free(ranks) => {
+                job.ended.add(&ranks);
+                self.slots_changed = true;
+            }
+            Step::FreeAll => {
+                job.ended = job.desc.ranks();
+                self.slots_changed = true;
+            }
+            Step::Withdraw(ranks) => {
+                for rank in ranks.iter() {
+                    let Root { store, operations, .. } = self;
+                    let proc = ProcId::new(nspace, Rank(rank));
+                    let then = publish::withdraw_those_of(cx, store, operations, &proc);
+                    self.carry_out(cx, then);
+                }
+            }
+            Step::WithdrawAll => {
+                let then = publish::withdraw_all_of(cx, &mut self.store, operations, nspace);
+                self.carry_out(cx, then);
+            }
+            Step::Survivors(ranks) => lifecycle::tell_survivors(cx, dvm, nspace, &ranks),
+            Step::Line { wanted, text } => lifecycle::log_for(cx, dvm, nspace, wanted, &text),
+            Step::LineAboutEnd => {
+                let end = journal::end_of(&job.journal, cx.now, |node| dvm.nodes.name(node).to_string());
+                let text = format!("all processes have ended: {}", end.verdict.word());
+                let wanted = [keys::LOG_COMPLETION, keys::LOG_JOB_EVENTS];
+                lifecycle::log_for(cx, dvm, nspace, &wanted, &text);
+            }
+            Step::Note(text) => dvm.tell_user_of(cx, &ProcId::all(nspace), &text),
+            Step::GoOnWithout(ranks) => self.go_on_without(cx, nspace, &ranks),
+            Step::Recover(end) => {
+                let then = restart::recover_or_end(cx, dvm, operations, &end);
+                self.carry_out(cx, then);
+            }
+            Step::End(verdict) => self.end_job(cx, nspace, verdict),
+            Step::Reason(verdict) => {
+                record::reason(cx, dvm, nspace, verdict);
+                self.slots_changed = true;
+            }
+            Step::Kill { ranks, by, signal } => {
+                record::killed(cx, dvm, operations, nspace, &ranks, &by, signal)
+            }
+            Step::Pause { ranks, control } => {
+                record::paused(cx, dvm, nspace, &ranks, (None, &Pauser::User), control)
+            }
+            Step::Order { ranks, action } => {
+                let to =
+                    ranks.as_ref().map_or_else(|| job.desc.nodes.clone(), |ranks| job.desc.nodes_of(ranks));
+                let (nspace, pauser) = (nspace.clone(), Pauser::User);
+                cx.cast(to, Down::Control { nspace, ranks, action, pauser });
+            }
+            Step::LastLook => last_look::take(cx, dvm, operations, nspace),
+            Step::ReportEnding => job.report_ending(cx),
+            Step::WatchReaders => self.readers.watch(cx, dvm, &mut self.timers, nspace),
+            Step::AbandonReaders => self.readers.abandon_taps_of(cx, dvm, nspace),
+            Step::LoseStreams(ranks) => {
+                let desc = job.desc.clone();
+                self.readers.lose_streams(cx, dvm, &desc, &ranks);
+            }
+            Step::AwaitDaemons => {
+                let nodes = job.desc.nodes.clone();
+                cx.wait_for(OpId::Started(nspace.clone()), nodes.clone());
+                cx.wait_for(OpId::Ended(nspace.clone()), nodes);
+            }
+            Step::AnswerSpawn => self.answer_spawn(cx, nspace),
+            Step::Forget => {
+                self.cleanups.forget(nspace);
+                self.collectives.forget(nspace);
+                cx.cast(dvm.nodes.all(), Down::Forget { nspace: nspace.clone() });
+            }
         }
     }
 
-    /// A process has ended well, in a job with a request for such reports.
-    pub(super) fn on_proc_left(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
-        let nspace = &end.proc.nspace;
-        self.job_began(cx, nspace);
-        if self.dvm.jobs.get(nspace).is_none_or(|job| job.journal.has_exited()) {
-            return;
-        }
-        let concerned = self.dvm.concerned(nspace);
-        let ranks = Ranges::single(end.proc.rank.0);
-        let what = What::Left { ranks, first: end.clone(), concerned: concerned.clone() };
-        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
-        lifecycle::tell_proc_end(cx, &self.dvm, end, lifecycle::stamp(&self.dvm, number, cx.now), &concerned);
-        lifecycle::log_end_of_proc(cx, &self.dvm, end);
-    }
-
+    /// A process has aborted these, or its whole job.
     pub(super) fn on_abort(
         &mut self,
         cx: &mut Cx<'_>,
-        from: &ProcId,
+        by: &ProcId,
         status: Status,
         message: &str,
         procs: &[ProcId],
     ) {
         let mut chosen: BTreeMap<Nspace, Ranges> = BTreeMap::new();
-        let whole = ProcId::all(&from.nspace);
+        let whole = ProcId::all(&by.nspace);
         for proc in if procs.is_empty() { std::slice::from_ref(&whole) } else { procs } {
-            let Some(job) = self.dvm.jobs.get_mut(&proc.nspace) else { continue };
+            let Some(job) = self.dvm.jobs.get(&proc.nspace) else { continue };
             let all = job.desc.ranks();
             let ranks = chosen.entry(proc.nspace.clone()).or_default();
             if proc.rank == Rank::WILDCARD { ranks.add(&all) } else { ranks.insert(proc.rank.0) }
         }
         for (nspace, ranks) in chosen {
-            let Some(job) = self.dvm.jobs.get_mut(&nspace) else { continue };
-            if ranks.count() >= job.desc.size || job.desc.on_failure != FailurePolicy::Continue {
-                let verdict = JobVerdict::Aborted { by: from.clone(), status, message: message.to_owned() };
-                self.end_job(cx, &nspace, verdict);
-            } else {
-                let to = job.desc.nodes_of(&ranks);
-                let Root { dvm, operations, .. } = self;
-                record::killed(cx, dvm, operations, &nspace, &ranks, from, SIGTERM);
-                cx.cast(
-                    to,
-                    Down::Control { nspace, ranks: Some(ranks), action: TERMINATE, pauser: Pauser::User },
-                );
-            }
+            self.learn(cx, &nspace, Fact::Aborted { ranks: &ranks, by, status, message });
         }
-    }
-
-    /// A rank that has not connected has loaded an MPI library. Without a PMIx client in it, each rank would run alone.
-    pub(super) fn on_loaded_mpi(&mut self, cx: &mut Cx<'_>, by: &ProcId, library: &MpiLibrary) {
-        let Some(job) = self.dvm.jobs.get_mut(&by.nspace) else { return };
-        tracing::debug!(%by, file = library.file, has_pmix = library.has_pmix, "a rank has loaded MPI");
-        let what = What::LoadedMpi { by: by.clone(), library: library.clone() };
-        self.dvm.journals.append(&mut job.journal, cx.now, what);
-        // A program started by a script may be meant to run alone: the report of the job's end mentions it.
-        if library.has_pmix || library.below {
-            return;
-        }
-        let verdict = JobVerdict::WithoutPmix { by: by.clone(), library: library.file.clone() };
-        match job.journal.verdict() {
-            // Some releases of MPICH detect it themselves and their ranks exit: record this as the reason.
-            Some(JobVerdict::Failed { .. }) => {
-                self.dvm.append(cx, &by.nspace, What::Ending(verdict));
-            }
-            _ => self.end_job(cx, &by.nspace, verdict),
-        }
-    }
-
-    pub(super) fn on_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(limit) = self.dvm.jobs.get(nspace).and_then(|job| job.limit) else { return };
-        self.end_job(cx, nspace, JobVerdict::TimedOut { limit });
-    }
-
-    /// The spawn's time limit for the start of the job has passed.
-    pub(super) fn on_start_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.dvm.jobs.get(nspace).filter(|job| !job.journal.has_started()) else { return };
-        let seconds = cx.now.since(job.journal.since()).as_secs();
-        let error = format!("the job has not started within {seconds} s, the time limit of the spawn");
-        self.dvm.append(cx, nspace, What::StartOverdue);
-        self.end_job(cx, nspace, JobVerdict::NotStarted { error });
-        self.answer_spawn(cx, nspace);
-    }
-
-    /// The user sends a control action to a job.
-    pub(super) fn on_control(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, control: Control) {
-        let Some(job) = self.dvm.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let (to, all) = (job.desc.nodes.clone(), job.desc.ranks());
-        match control {
-            Control::Signal(_) => {}
-            Control::Suspend | Control::Resume => {
-                record::paused(cx, &mut self.dvm, nspace, &all, (None, &Pauser::User), control)
-            }
-            Control::Terminate { signal } => {
-                return self.end_job(cx, nspace, JobVerdict::Cancelled { signal });
-            }
-            Control::Kill => {
-                record::reason(cx, &mut self.dvm, nspace, JobVerdict::Cancelled { signal: SIGKILL });
-                self.tell_ending(cx, nspace);
-                self.readers.abandon_taps_of(cx, &self.dvm, nspace);
-            }
-        }
-        cx.cast(
-            to,
-            Down::Control { nspace: nspace.clone(), ranks: None, action: control, pauser: Pauser::User },
-        );
-    }
-
-    /// Ends the job, for this reason unless there already is one.
-    pub(super) fn end_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, verdict: JobVerdict) {
-        if !record::reason(cx, &mut self.dvm, nspace, verdict) {
-            return;
-        }
-        self.slots_changed = true;
-        let to = self.dvm.desc(nspace).map(|desc| desc.nodes.clone()).unwrap_or_default();
-        last_look::take(cx, &self.dvm, &mut self.operations, nspace);
-        self.tell_ending(cx, nspace);
-        self.readers.watch(cx, &self.dvm, &mut self.timers, nspace);
-        cx.cast(
-            to,
-            Down::Control { nspace: nspace.clone(), ranks: None, action: TERMINATE, pauser: Pauser::User },
-        );
     }
 
     /// All processes of the job at one daemon have ended.
@@ -204,14 +156,7 @@ impl Root {
         job.exited.insert(from);
         let is_gone = |node: u32| job.exited.contains(&NodeId(node)) || self.dvm.nodes.is_lost(NodeId(node));
         if job.desc.nodes.iter().all(is_gone) {
-            self.tell_ending(cx, nspace);
-        }
-    }
-
-    fn tell_ending(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
-        if !std::mem::replace(&mut job.reported_ending, true) {
-            cx.report(Report::Ending { nspace: nspace.clone() });
+            job.report_ending(cx);
         }
     }
 
@@ -227,75 +172,13 @@ impl Root {
             let text = format!("node {name} (daemon {}) is lost: {why}", node.0);
             cx.report(Report::Note { nspace: None, text });
         }
-        let mut dead = Vec::new();
-        for desc in jobs {
-            self.readers.lose_streams(cx, &self.dvm, &desc, &desc.ranks_on(node));
-            if desc.on_failure == FailurePolicy::Continue {
-                let ranks = desc.ranks_on(node);
-                self.lose_ranks(cx, &desc.nspace, &ranks, (&name, why));
-                dead.push((desc.nspace.clone(), ranks));
-            } else {
-                let verdict = JobVerdict::NodeLost { node: name.to_string(), why: why.to_owned() };
-                self.end_job(cx, &desc.nspace, verdict);
-            }
-            // The parts of this daemon may have been the last ones missing.
-            cx.wait_for(OpId::Started(desc.nspace.clone()), desc.nodes.clone());
-            cx.wait_for(OpId::Ended(desc.nspace.clone()), desc.nodes.clone());
+        for desc in &jobs {
+            self.learn(cx, &desc.nspace, Fact::NodeLost { node, name: &name, why });
         }
-        dead.iter().for_each(|(nspace, ranks)| self.go_on_without(cx, nspace, ranks));
-    }
-
-    /// Ranks of a job that goes on were lost with their node.
-    fn lose_ranks(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, (node, why): (&str, &str)) {
-        let Some(job) = self.dvm.jobs.get_mut(nspace) else { return };
-        job.tell_dead(cx, ranks);
-        let concerned = self.dvm.concerned(nspace);
-        let (node, why) = (node.to_owned(), why.to_owned());
-        let text = format!("node {node} was lost, and with it {}: {why}", ranks.in_words());
-        let what = What::Lost { ranks: ranks.clone(), node, why, concerned: concerned.clone() };
-        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
-        for rank in ranks.iter() {
-            let then = publish::withdraw_those_of(
-                cx,
-                &mut self.store,
-                &mut self.operations,
-                &ProcId::new(nspace, Rank(rank)),
-            );
-            self.carry_out(cx, then);
+        // Once all of them are known to be dead.
+        for desc in jobs.iter().filter(|desc| desc.on_failure == FailurePolicy::Continue) {
+            self.go_on_without(cx, &desc.nspace, &desc.ranks_on(node));
         }
-        lifecycle::tell_lost(
-            cx,
-            &self.dvm,
-            (nspace, ranks),
-            lifecycle::stamp(&self.dvm, number, cx.now),
-            &concerned,
-        );
-        lifecycle::tell_survivors(cx, &self.dvm, nspace, ranks);
-        self.dvm.tell_user_of(cx, &ProcId::all(nspace), &text);
-    }
-
-    pub(super) fn job_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
-        let Some(job) = self.dvm.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let ends = match part {
-            Part::Ends(ends) => ends,
-            _ => Box::default(),
-        };
-        // In a short job, connections are reported only here, with the ends.
-        let Reached { count, after } = ends.connected;
-        self.dvm.journals.append(&mut job.journal, cx.now, What::Connected { count, after });
-        self.dvm.journals.append(&mut job.journal, cx.now, What::Exited(ends));
-        job.ended = job.desc.ranks();
-        self.slots_changed = true;
-        let how = journal::end_of(&job.journal, cx.now, |node| self.dvm.nodes.name(node).to_string())
-            .verdict
-            .word();
-        let text = format!("all processes have ended: {how}");
-        lifecycle::log_for(cx, &self.dvm, nspace, &[keys::LOG_COMPLETION, keys::LOG_JOB_EVENTS], &text);
-        let then = publish::withdraw_all_of(cx, &mut self.store, &mut self.operations, nspace);
-        self.carry_out(cx, then);
-        self.cleanups.forget(nspace);
-        self.collectives.forget(nspace);
-        cx.cast(self.dvm.nodes.all(), Down::Forget { nspace: nspace.clone() });
     }
 
     /// Ranks have failed while their job goes on: releases whatever waits for them.
@@ -488,6 +371,3 @@ impl Root {
         }
     }
 }
-
-/// The control sent to daemons when a job is to end.
-const TERMINATE: Control = Control::Terminate { signal: SIGTERM };

@@ -9,6 +9,7 @@ use phalanx_wire::Nspace;
 use crate::id::NodeId;
 use crate::msg::{Down, JobDesc, Reached};
 use crate::ranges::Ranges;
+use crate::report::Report;
 use crate::root::abilities::Abilities;
 use crate::root::descent::{Descent, Separation};
 use crate::root::journal::Journal;
@@ -111,6 +112,13 @@ impl RootJob {
         let mut to = self.desc.nodes.clone();
         to.insert(NodeId::ROOT.0);
         cx.cast(to, Down::Dead { nspace: self.desc.nspace.clone(), ranks: ranks.clone() });
+    }
+
+    /// Notifies the user, once, that the job is ending.
+    pub(super) fn report_ending(&mut self, cx: &mut Cx<'_>) {
+        if !std::mem::replace(&mut self.reported_ending, true) {
+            cx.report(Report::Ending { nspace: self.desc.nspace.clone() });
+        }
     }
 
     /// Ranks that have failed while the job goes on, and are not being started again.

@@ -252,15 +252,7 @@ impl Root {
             return;
         }
         let concerned = self.dvm.concerned(nspace);
-        let what = What::Began { concerned: concerned.clone() };
-        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
-        lifecycle::tell_job_start(
-            cx,
-            &self.dvm,
-            nspace,
-            lifecycle::stamp(&self.dvm, number, cx.now),
-            concerned,
-        );
+        lifecycle::enter(cx, &mut self.dvm, nspace, What::Began { concerned });
         lifecycle::log_for(cx, &self.dvm, nspace, &[keys::LOG_JOB_EVENTS], "the first process has started");
     }
 
@@ -280,16 +272,9 @@ impl Root {
         if done > 0 {
             self.job_began(cx, nspace);
         }
-        let what = What::Started { pids, programs, after, whole, concerned: concerned.clone() };
-        let number = self.dvm.append(cx, nspace, what).unwrap_or_default();
+        let what = What::Started { pids, programs, after, whole, concerned };
+        lifecycle::enter(cx, &mut self.dvm, nspace, what);
         if whole {
-            lifecycle::tell_launch_complete(
-                cx,
-                &self.dvm,
-                nspace,
-                lifecycle::stamp(&self.dvm, number, cx.now),
-                concerned,
-            );
             lifecycle::log_for(cx, &self.dvm, nspace, &[keys::LOG_JOB_EVENTS], "all processes have started");
         }
         cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });

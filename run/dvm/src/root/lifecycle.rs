@@ -65,64 +65,59 @@ pub(super) fn reported_ends(info: &[Info]) -> ReportedEnds {
     }
 }
 
-/// The first process of a job runs.
-pub(super) fn tell_job_start(
-    cx: &mut Cx<'_>,
-    dvm: &Dvm,
-    nspace: &Nspace,
-    stamp: Stamp,
-    concerned: Arc<[Nspace]>,
-) {
-    dvm.interests.raise(cx, job_event(Status::EVENT_JOB_START, nspace, stamp), stamp.number, Some(concerned));
-}
-
-/// All processes of a job run.
-pub(super) fn tell_launch_complete(
-    cx: &mut Cx<'_>,
-    dvm: &Dvm,
-    nspace: &Nspace,
-    stamp: Stamp,
-    concerned: Arc<[Nspace]>,
-) {
-    dvm.interests.raise(cx, job_event(Status::LAUNCH_COMPLETE, nspace, stamp), stamp.number, Some(concerned));
-}
-
-/// A process has ended.
-pub(super) fn tell_proc_end(
-    cx: &mut Cx<'_>,
-    dvm: &Dvm,
-    end: &ProcEnd,
-    stamp: Stamp,
-    concerned: &Arc<[Nspace]>,
-) {
-    for event in end_events(end, stamp) {
-        dvm.interests.raise(cx, event, stamp.number, Some(concerned.clone()));
+/// Enters what has happened to a job into its journal, and announces it.
+pub(super) fn enter(cx: &mut Cx<'_>, dvm: &mut Dvm, nspace: &Nspace, what: What) {
+    let announced = Announced::of(&what);
+    let ranks = what.ranks().cloned().unwrap_or_default();
+    let concerned = what.concerned().cloned();
+    let Some(number) = dvm.append(cx, nspace, what) else { return };
+    let stamp = stamp(dvm, number, cx.now);
+    let Some(announced) = announced else { return };
+    for event in announced.events(nspace, &ranks, stamp) {
+        dvm.interests.raise(cx, event, number, concerned.clone());
     }
 }
 
-/// Processes were lost with their node.
-pub(super) fn tell_lost(
-    cx: &mut Cx<'_>,
-    dvm: &Dvm,
-    (nspace, ranks): (&Nspace, &Ranges),
-    stamp: Stamp,
-    concerned: &Arc<[Nspace]>,
-) {
-    for event in lost_events(nspace, ranks, stamp) {
-        dvm.interests.raise(cx, event, stamp.number, Some(concerned.clone()));
-    }
+/// What is announced as it happens. The end of a job has more to report, and is announced when nothing is left of it.
+enum Announced {
+    JobStart,
+    LaunchComplete,
+    /// Of each of the ranks, in the same way.
+    ProcEnd(ProcEnd),
+    Lost,
+    Restart,
 }
 
-/// Ranks run again.
-pub(super) fn tell_restart(
-    cx: &mut Cx<'_>,
-    dvm: &Dvm,
-    (nspace, ranks): (&Nspace, &Ranges),
-    stamp: Stamp,
-    concerned: &Arc<[Nspace]>,
-) {
-    for event in restart_events(nspace, ranks, stamp) {
-        dvm.interests.raise(cx, event, stamp.number, Some(concerned.clone()));
+impl Announced {
+    fn of(what: &What) -> Option<Announced> {
+        match what {
+            What::Began { .. } => Some(Announced::JobStart),
+            What::Started { whole: true, .. } => Some(Announced::LaunchComplete),
+            What::Failed { first, .. } | What::Left { first, .. } => Some(Announced::ProcEnd(first.clone())),
+            What::Lost { .. } => Some(Announced::Lost),
+            What::Restarted { .. } => Some(Announced::Restart),
+            _ => None,
+        }
+    }
+
+    fn events<'a>(
+        self,
+        nspace: &'a Nspace,
+        ranks: &'a Ranges,
+        stamp: Stamp,
+    ) -> Box<dyn Iterator<Item = Event> + 'a> {
+        let procs = ranks.iter().map(|rank| ProcId::new(nspace, Rank(rank)));
+        let of_job = |code| Box::new(std::iter::once(job_event(code, nspace, stamp)));
+        match self {
+            Announced::JobStart => of_job(Status::EVENT_JOB_START),
+            Announced::LaunchComplete => of_job(Status::LAUNCH_COMPLETE),
+            Announced::ProcEnd(first) => {
+                let end = move |proc| end_events(&ProcEnd { proc, ..first.clone() }, stamp);
+                Box::new(procs.flat_map(end))
+            }
+            Announced::Lost => Box::new(procs.map(move |proc| lost_event(proc, stamp))),
+            Announced::Restart => Box::new(procs.map(move |proc| restart_event(nspace, &proc, stamp))),
+        }
     }
 }
 
@@ -166,19 +161,18 @@ pub(super) fn tell_session(cx: &mut Cx<'_>, dvm: &Dvm, code: Status) {
     dvm.interests.raise(cx, event, stamp.number, None);
 }
 
-/// Prints a line for the user, if the request asks for it.
-pub(super) fn log_end_of_proc(cx: &mut Cx<'_>, dvm: &Dvm, end: &ProcEnd) {
+/// The line for the user about the end of a process, and the directives of which one asks for it.
+pub(super) fn line_about(end: &ProcEnd) -> (&'static [&'static str], String) {
     let how = match end.status {
         Some(ExitStatus::Code(0)) if end.lost_connection => "without finalizing".to_owned(),
         Some(status) => format!("with status {}", status.shell_code()),
         None => "without having run".to_owned(),
     };
-    let text = format!("rank {} (on {}) has ended {how}", end.proc.rank, end.node);
     let wanted: &[&str] = match end.is_failure() {
         true => &[keys::LOG_PROC_TERMINATION, keys::LOG_PROC_ABNORMAL_TERMINATION],
         false => &[keys::LOG_PROC_TERMINATION],
     };
-    log_for(cx, dvm, &end.proc.nspace, wanted, &text);
+    (wanted, format!("rank {} (on {}) has ended {how}", end.proc.rank, end.node))
 }
 
 /// Prints a line for the user of a job, if its request asks for one of `wanted`.
@@ -191,43 +185,20 @@ pub(super) fn log_for(cx: &mut Cx<'_>, dvm: &Dvm, nspace: &Nspace, wanted: &[&st
 
 /// The events that announce a moment of a journal entry.
 pub(super) fn events_of<'a>(
-    dvm: &'a Dvm,
+    dvm: &Dvm,
     journal: &'a Journal,
-    entry: &'a Entry,
+    entry: &Entry,
     moment: &'a Moment,
-) -> impl Iterator<Item = Event> + 'a {
-    let ranks = &moment.ranks;
+) -> Box<dyn Iterator<Item = Event> + 'a> {
     let stamp = stamp(dvm, moment.number, moment.at);
-    let nspace = &journal.desc().nspace;
-    let (mut ends, mut lost, mut again) = (None, None, None);
-    let of_job = match entry.what() {
-        What::Began { .. } => Some(job_event(Status::EVENT_JOB_START, nspace, stamp)),
-        What::Started { whole: true, .. } => Some(job_event(Status::LAUNCH_COMPLETE, nspace, stamp)),
-        What::Failed { first, .. } | What::Left { first, .. } => {
-            ends = Some(first);
-            None
-        }
-        What::Lost { .. } => {
-            lost = Some(lost_events(nspace, ranks, stamp));
-            None
-        }
-        What::Restarted { .. } => {
-            again = Some(restart_events(nspace, ranks, stamp));
-            None
-        }
-        What::Ended { .. } => {
-            let end = journal::end_of(journal, entry.at(), |node| dvm.nodes.name(node).to_string());
-            Some(job_end_event(&end, stamp))
-        }
-        _ => None,
-    };
-    let ends = ends.into_iter().flat_map(move |first| {
-        ranks.iter().flat_map(move |rank| {
-            let proc = ProcId::new(&first.proc.nspace, Rank(rank));
-            end_events(&ProcEnd { proc, ..first.clone() }, stamp)
-        })
-    });
-    ends.chain(lost.into_iter().flatten()).chain(again.into_iter().flatten()).chain(of_job)
+    if let What::Ended { .. } = entry.what() {
+        let end = journal::end_of(journal, entry.at(), |node| dvm.nodes.name(node).to_string());
+        return Box::new(std::iter::once(job_end_event(&end, stamp)));
+    }
+    match Announced::of(entry.what()) {
+        Some(announced) => announced.events(&journal.desc().nspace, &moment.ranks, stamp),
+        None => Box::new(std::iter::empty()),
+    }
 }
 
 fn end_events(end: &ProcEnd, stamp: Stamp) -> impl Iterator<Item = Event> + use<> {
@@ -241,25 +212,15 @@ fn end_events(end: &ProcEnd, stamp: Stamp) -> impl Iterator<Item = Event> + use<
     codes.map(move |code| announcement(code, proc.clone(), info.clone()))
 }
 
-/// How these processes have ended is unknown.
-fn lost_events<'a>(nspace: &'a Nspace, ranks: &'a Ranges, stamp: Stamp) -> impl Iterator<Item = Event> + 'a {
-    ranks.iter().map(move |rank| {
-        let proc = ProcId::new(nspace, Rank(rank));
-        let info = about(&proc, stamp);
-        announcement(Status::EVENT_PROC_TERMINATED, proc, info)
-    })
+/// How the process has ended is unknown.
+fn lost_event(proc: ProcId, stamp: Stamp) -> Event {
+    let info = about(&proc, stamp);
+    announcement(Status::EVENT_PROC_TERMINATED, proc, info)
 }
 
 /// The source is the whole job: the source of an event is not notified, and the rank may want the event.
-fn restart_events<'a>(
-    nspace: &'a Nspace,
-    ranks: &'a Ranges,
-    stamp: Stamp,
-) -> impl Iterator<Item = Event> + 'a {
-    ranks.iter().map(move |rank| {
-        let info = about(&ProcId::new(nspace, Rank(rank)), stamp);
-        announcement(Status::ERR_PROC_RESTART, ProcId::all(nspace), info)
-    })
+fn restart_event(nspace: &Nspace, proc: &ProcId, stamp: Stamp) -> Event {
+    announcement(Status::ERR_PROC_RESTART, ProcId::all(nspace), about(proc, stamp))
 }
 
 fn job_event(code: Status, nspace: &Nspace, stamp: Stamp) -> Event {

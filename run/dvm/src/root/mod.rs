@@ -17,6 +17,7 @@ mod descent;
 mod dvm;
 mod end;
 mod event;
+mod fate;
 mod group;
 mod interests;
 mod invite;
@@ -76,6 +77,7 @@ use answer::{Answers, Asker};
 use collective::Collectives;
 use control::Cleanups;
 use dvm::Dvm;
+use fate::Fact;
 use group::Completed;
 use invite::Invitations;
 use iof::Readers;
@@ -272,7 +274,7 @@ impl Root {
             ToRoot::BootFailed { error } => self.on_boot_failed(cx, error),
             ToRoot::Submit { request, job } => self.on_submit(cx, request, job),
             ToRoot::Withdraw { why } => self.refuse_waiting(cx, &why),
-            ToRoot::Control { nspace, action } => self.on_control(cx, &nspace, action),
+            ToRoot::Control { nspace, action } => self.learn(cx, &nspace, Fact::Controlled(action)),
             ToRoot::StandStill => self.dvm.nodes.stand_still(cx.now),
             ToRoot::StandNoLonger => self.stand_no_longer(cx),
             ToRoot::Shutdown => self.on_shutdown(cx, None),
@@ -313,7 +315,11 @@ impl Root {
     pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromRoot>) -> bool {
         let cx = &mut Cx { now, out };
         if let Some((nspace, part)) = self.ended.pop_front() {
-            self.job_ended(cx, &nspace, part);
+            let ends = match part {
+                Part::Ends(ends) => ends,
+                _ => Box::default(),
+            };
+            self.learn(cx, &nspace, Fact::Exited(ends));
             return true;
         }
         let has_slots = std::mem::take(&mut self.slots_changed);
@@ -329,10 +335,13 @@ impl Root {
             Up::Topology { signature, encoded } => self.on_topology(cx, origin, signature, encoded),
             Up::StartFailed { proc, failure } => self.on_start_failed(cx, origin, proc, failure),
             Up::Began { nspace } => self.job_began(cx, nspace),
-            Up::Failed(end) => self.on_proc_failed(cx, end),
-            Up::Left(end) => self.on_proc_left(cx, end),
+            Up::Failed(end) => self.learn(cx, &end.proc.nspace, Fact::Failed(end)),
+            Up::Left(end) => self.learn(cx, &end.proc.nspace, Fact::Left(end)),
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
-            Up::LoadedMpi { proc, library } => self.on_loaded_mpi(cx, proc, library),
+            Up::LoadedMpi { proc: by, library } => {
+                tracing::debug!(%by, file = library.file, has_pmix = library.has_pmix, "a rank has loaded MPI");
+                self.learn(cx, &by.nspace, Fact::LoadedMpi { by, library });
+            }
             Up::Connected { nspace, reached } => self.on_connected(cx, origin, nspace, *reached),
             Up::Freed { nspace, ended, leaving } => {
                 slots::freed(&mut self.dvm, nspace, ended, leaving);
@@ -393,7 +402,7 @@ impl Root {
         match timer {
             Timer::Boot => self.on_boot_over(cx),
             Timer::Readers(nspace) => self.readers.on_due(cx, &self.dvm, &mut self.timers, &nspace),
-            Timer::Limit(nspace) => self.on_limit(cx, &nspace),
+            Timer::Limit(nspace) => self.learn(cx, &nspace, Fact::LimitPassed),
         }
     }
 

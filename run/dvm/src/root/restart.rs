@@ -19,7 +19,7 @@ use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Programs, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Asker;
 use crate::root::checkpoint;
-use crate::root::consequence::Consequence;
+use crate::root::consequence::{Consequence, Step};
 use crate::root::debug;
 use crate::root::dvm::Dvm;
 use crate::root::jobs::{Jobs, RootJob};
@@ -125,10 +125,13 @@ impl Kind for Restarting {
             if let Some(status) = self.targets.results_in(nspace).find(|status| !lets_go_on(*status)) {
                 let error = format!("ranks of {nspace} could not be started again: {status}");
                 let verdict = JobVerdict::NotStarted { error };
-                then.push(Consequence::End { nspace: nspace.clone(), verdict });
+                then.push(Consequence::Of { nspace: nspace.clone(), step: Step::End(verdict) });
             }
         }
-        then.extend(self.failed.into_iter().map(Consequence::Recover));
+        then.extend(self.failed.into_iter().map(|end| {
+            let nspace = end.proc.nspace.clone();
+            Consequence::Of { nspace, step: Step::Recover(end) }
+        }));
         then.extend(askers.into_iter().map(|asker| {
             let results = self.targets.told(status);
             Consequence::Tell { asker, status, results }
@@ -287,9 +290,7 @@ pub(super) fn tell_restarted(
     }
     let concerned = dvm.concerned(&nspace);
     pids.sort_unstable();
-    let what = What::Restarted { ranks: ranks.clone(), pids, programs, concerned: concerned.clone() };
-    let number = dvm.append(cx, &nspace, what).unwrap_or_default();
-    lifecycle::tell_restart(cx, dvm, (&nspace, &ranks), lifecycle::stamp(dvm, number, cx.now), &concerned);
+    lifecycle::enter(cx, dvm, &nspace, What::Restarted { ranks, pids, programs, concerned });
 }
 
 /// The job is gone for good: its restarts fail.
@@ -327,7 +328,7 @@ pub(super) fn recover_or_end(
         return then;
     }
     let verdict = dvm.jobs.get(&end.proc.nspace).map(|job| journal::failure_of(&job.journal, end));
-    let end = |verdict| Consequence::End { nspace: end.proc.nspace.clone(), verdict };
+    let end = |verdict| Consequence::Of { nspace: end.proc.nspace.clone(), step: Step::End(verdict) };
     verdict.into_iter().map(end).collect()
 }
 

@@ -8,6 +8,7 @@ use crate::root::answer::Asker;
 use crate::root::checkpoint;
 use crate::root::consequence::Consequence;
 use crate::root::control;
+use crate::root::fate::Fact;
 use crate::root::journal::What;
 use crate::root::kind::Kind;
 use crate::root::query;
@@ -23,7 +24,7 @@ impl Root {
     pub(super) fn on_operation_due(&mut self, cx: &mut Cx<'_>, number: u64) {
         if let Some(Spawning { nspace }) = self.operations.get(number) {
             let nspace = nspace.clone();
-            return self.on_start_limit(cx, &nspace);
+            return self.learn(cx, &nspace, Fact::StartLimitPassed);
         }
         if self.operations.get::<Cramped>(number).is_some() {
             return self.try_cramped(cx, number);
@@ -60,7 +61,7 @@ impl Root {
                     restart::renew(cx, &mut self.dvm, &mut self.operations, number);
                     self.try_cramped(cx, number);
                 }
-                Consequence::End { nspace, verdict } => self.end_job(cx, &nspace, verdict),
+                Consequence::Of { nspace, step } => self.take_step(cx, &nspace, step),
                 Consequence::Ended { members, by, signal } => {
                     rest::look(&mut self.operations, &self.dvm.jobs, cx, (members, by, signal));
                 }
@@ -89,10 +90,6 @@ impl Root {
                 }
                 Consequence::Restarted { members, pids, programs } => {
                     restart::tell_restarted(cx, &mut self.dvm, members, pids, programs);
-                }
-                Consequence::Recover(end) => {
-                    let then = restart::recover_or_end(cx, &mut self.dvm, &mut self.operations, &end);
-                    self.carry_out(cx, then);
                 }
                 Consequence::Saw { nspace, stuck } => drop(self.dvm.append(cx, &nspace, What::Stuck(stuck))),
             }

@@ -28,6 +28,7 @@ use crate::report::Placed;
 
 mod control;
 mod debug;
+mod fate;
 mod invitations;
 mod last_look;
 mod lifecycle;

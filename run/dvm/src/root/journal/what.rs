@@ -225,7 +225,7 @@ impl What {
     }
 
     /// The ranks to which it has happened, if it belongs to ranks.
-    pub(super) fn ranks(&self) -> Option<&Ranges> {
+    pub(in crate::root) fn ranks(&self) -> Option<&Ranges> {
         match self {
             What::StartFailed { ranks, .. }
             | What::Failed { ranks, .. }
