@@ -73,11 +73,14 @@ impl Native {
     }
 
     /// A server does not get the output of what it spawns.
-    pub(crate) fn show_spawned(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
+    pub(crate) fn prepare_spawn(&self, spawn: &mut Spawn) -> Result<Option<Showing>, Error> {
         match self {
-            Native::Client(client) => client.show_spawned(job),
-            Native::Tool(tool) => tool.show_spawned(job),
-            Native::Server(_) => Ok(None),
+            Native::Client(client) => client.prepare_spawn(spawn),
+            Native::Tool(tool) => tool.prepare_spawn(spawn),
+            Native::Server(serving) => {
+                serving.server.prepare_spawn(spawn);
+                Ok(None)
+            }
         }
     }
 

@@ -46,7 +46,7 @@ mod support;
 pub mod tool;
 mod topology;
 
-pub use client::{Client, begin_here};
+pub use client::Client;
 pub use data::{pack, unpack};
 pub use engine::{Drive, EventDone, Explanation, OutputDone, PROGRESS_THREAD};
 pub use error::Error;

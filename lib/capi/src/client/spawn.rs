@@ -2,7 +2,7 @@
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::spawn::Spawn;
-use pmix::{ClientCall, ClientReturn, Error, NewJob, ProcId, Rank, Showing, begin_here};
+use pmix::{ClientCall, ClientReturn, Error, NewJob, ProcId, Rank, Showing};
 
 use super::calls::submit;
 use super::iof::{collect_stdin, collects};
@@ -66,12 +66,11 @@ fn prepare(
     if apps.is_null() || napps == 0 {
         return Err(BAD);
     }
-    let mut apps = apps.items(napps).map(|c| from_c::app(&c)).collect::<Result<Vec<_>, _>>()?;
-    begin_here(&mut apps);
-    let mut job = from_c::infos(info, count)?;
-    let showing = instance.client.show_spawned(&mut job).map_err(|error| error.status())?;
-    let reader = collects(&job).map(|proc| proc.map_or(Rank::WILDCARD, |proc| proc.rank));
-    Ok(Prepared { spawn: Spawn { job, apps }, showing, reader })
+    let apps = apps.items(napps).map(|c| from_c::app(&c)).collect::<Result<Vec<_>, _>>()?;
+    let mut spawn = Spawn { job: from_c::infos(info, count)?, apps };
+    let showing = instance.client.prepare_spawn(&mut spawn).map_err(|error| error.status())?;
+    let reader = collects(&spawn.job).map(|proc| proc.map_or(Rank::WILDCARD, |proc| proc.rank));
+    Ok(Prepared { spawn, showing, reader })
 }
 
 fn read_stdin(job: &NewJob, reader: Option<Rank>) {

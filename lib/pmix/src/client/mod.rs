@@ -17,7 +17,7 @@ mod put;
 mod query;
 mod raw;
 mod resolve;
-mod spawn;
+pub(crate) mod spawn;
 mod way;
 
 use std::collections::BTreeMap;
@@ -37,7 +37,6 @@ use crate::screen::Screen;
 use crate::shown::Shown;
 use crate::support::{AROUND, check_required};
 use phalanx_shell::Trust;
-pub use spawn::begin_here;
 use way::Way;
 
 /// The directives that init honours.

@@ -19,10 +19,9 @@ impl Client {
             let programs = apps.iter().filter_map(|app| app.cmd.as_ref()).map(ToString::to_string);
             format!("spawn of {}", programs.collect::<Vec<_>>().join(", "))
         };
-        let (mut job, mut apps) = (job.to_vec(), apps.to_vec());
-        begin_here(&mut apps);
-        let showing = self.show_spawned(&mut job)?;
-        match self.perform_spawn(Spawn { job, apps }, showing)? {
+        let mut spawn = Spawn { job: job.to_vec(), apps: apps.to_vec() };
+        let showing = self.prepare_spawn(&mut spawn)?;
+        match self.perform_spawn(spawn, showing)? {
             ClientReturn::Spawned(Ok(job)) => Ok(job.nspace),
             ClientReturn::Spawned(Err(status)) => Err(Error::Failed { operation: operation(), status }),
             other => Err(unexpected(&operation(), &other)),
@@ -43,10 +42,11 @@ impl Client {
         answer
     }
 
-    /// Prepares to show the job's output here, for a spawn by [`submit`](Client::submit): showing begins when the job has a
-    /// name.
-    pub fn show_spawned(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
-        let showing = self.shown.prepare(job)?;
+    /// Prepares a spawn, for [`perform_spawn`](Client::perform_spawn) or [`submit`](Client::submit): programs for which no directory is
+    /// named begin in ours. If the job's output is to be shown here, showing begins when the job has a name.
+    pub fn prepare_spawn(&self, spawn: &mut Spawn) -> Result<Option<Showing>, Error> {
+        begin_here(&mut spawn.apps);
+        let showing = self.shown.prepare(&mut spawn.job)?;
         if showing.is_some() && self.shown.begins_to_listen() {
             self.show_unasked()?;
         }
@@ -55,7 +55,7 @@ impl Client {
 }
 
 /// Programs for which no directory is named begin in that of the caller.
-pub fn begin_here(apps: &mut [App]) {
+pub(crate) fn begin_here(apps: &mut [App]) {
     let here = std::env::current_dir().ok().map(|here| Text::from_bytes(here.as_os_str().as_bytes()));
     apps.iter_mut().filter(|app| app.cwd.is_none()).for_each(|app| app.cwd.clone_from(&here));
 }

@@ -7,9 +7,11 @@ use phalanx_core::{
 };
 use phalanx_spec::{IofChannel, Scope};
 use phalanx_wire::cmd::get::OwnerData;
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{Info, Key, Kval, ProcId, Value};
 
 use super::{Server, unexpected};
+use crate::client::spawn::begin_here;
 use crate::engine::{Callback, OutputDone};
 use crate::error::Error;
 
@@ -18,6 +20,11 @@ impl Server {
     pub fn perform(&self, call: ClientCall) -> Result<ClientReturn, Error> {
         self.check_pid()?;
         own(self.engine.call(ServerProcessCall::Client(call))?)
+    }
+
+    /// Prepares a spawn by this process: programs for which no directory is named begin in ours.
+    pub fn prepare_spawn(&self, spawn: &mut Spawn) {
+        begin_here(&mut spawn.apps);
     }
 
     /// Makes any client call without waiting; its result goes to `then` where progress is made, which must not block. `then`
