@@ -252,9 +252,8 @@ impl Procs {
             Effect::Credit { channel, bytes, .. } => entry.credit(channel, bytes),
             Effect::Stdin { data, .. } => match &mut entry.stdin {
                 Some(writer) if data.is_empty() => {
-                    let pipe = writer.inode().unwrap_or_default();
                     let news = Wake::StdinWanted(proc);
-                    entry.watch = Some(Watch::start(entry.pid, pipe, self.wakes.clone(), news));
+                    entry.watch = Some(Watch::start(entry.pid, writer.pipe(), self.wakes.clone(), news));
                 }
                 Some(writer) => {
                     writer.push(data);

@@ -2,14 +2,18 @@
 //!
 //! The kernel does not notify the writer of a pipe that a reader waits, so we look at what the threads of the process and of its descendants wait for in
 //! the kernel: a read of the pipe, or `poll`, `select` or `epoll` with it. The longer the process has not waited, the less often we look. A process
-//! that cannot be looked at, or that may read in ways we do not see, counts as waiting: it must get its input.
+//! that cannot be looked at, or that may read in ways we do not see, counts as waiting: it must get its input. As long as there is input in the pipe,
+//! it does not wait: it may just not have got round to leaving the call in which it did.
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::Pid;
+use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -18,12 +22,23 @@ use tokio::task::AbortHandle;
 pub(crate) struct Watch(AbortHandle);
 
 impl Watch {
-    /// Sends `news` when the process, or a descendant, waits for input of the pipe with this inode.
-    pub(crate) fn start<T: 'static>(pid: Pid, pipe: u64, to: mpsc::Sender<T>, news: T) -> Watch {
-        let pipe = format!("pipe:[{pipe}]");
+    /// Sends `news` when the process, or a descendant, waits for input of the pipe whose writing end this is.
+    pub(crate) fn start<T: 'static>(
+        pid: Pid,
+        pipe: &Rc<pipe::Sender>,
+        to: mpsc::Sender<T>,
+        news: T,
+    ) -> Watch {
+        let pipe = Rc::downgrade(pipe);
         let task = async move {
             let mut pause = FIRST_PAUSE;
-            while !waits(pid.as_raw_nonzero().get().cast_unsigned(), &pipe) {
+            loop {
+                // If it is closed, the process waits for nothing more. It must not be kept open.
+                let Some(pipe) = pipe.upgrade() else { return };
+                if waits_for_more(pid.as_raw_nonzero().get().cast_unsigned(), &*pipe) {
+                    break;
+                }
+                drop(pipe);
                 tokio::time::sleep(pause).await;
                 pause = (pause + pause / 4).min(LONGEST_PAUSE);
             }
@@ -37,6 +52,13 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Whether the process waits for input of this pipe, of which there is none. Only this process writes into it, so it stays empty while we look.
+fn waits_for_more(pid: u32, pipe: impl AsFd) -> bool {
+    let has_input = rustix::io::ioctl_fionread(&pipe).is_ok_and(|unread| unread > 0);
+    let name = rustix::fs::fstat(&pipe).map(|stat| format!("pipe:[{}]", stat.st_ino));
+    !has_input && name.map_or(true, |name| waits(pid, &name))
 }
 
 fn waits(pid: u32, pipe: &str) -> bool {
@@ -167,7 +189,7 @@ const MOST_PROCESSES: usize = 256;
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
+    use std::io::Write;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
     use std::time::Instant;
@@ -205,6 +227,28 @@ mod tests {
         }
     }
 
+    /// A process that has been woken may not have run yet. Here it stands, which shows as the same call for as long as we like.
+    #[test]
+    fn a_process_with_unread_input_does_not_wait_for_more() {
+        let mut command = Command::new("cat");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("a program that reads");
+        let mut input = child.stdin.take().expect("a pipe");
+        let (pid, pipe) = (child.id(), name(&input));
+        assert!(is_seen(pid, &pipe, PATIENCE) && waits_for_more(pid, &input));
+        let signal =
+            |signal| rustix::process::kill_process(Pid::from_child(&child), signal).expect("it runs");
+        signal(rustix::process::Signal::STOP);
+        let status = || fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+        wait_until(|| status().contains("T (stopped)"));
+        input.write_all(b"a line").expect("room");
+        assert!(waits(pid, &pipe) && !waits_for_more(pid, &input));
+        signal(rustix::process::Signal::CONT);
+        wait_until(|| waits_for_more(pid, &input));
+        drop(input);
+        assert!(child.wait().expect("its end").success());
+    }
+
     #[test]
     fn polls_of_a_pipe_are_waits_for_input() {
         let me = std::process::id();
@@ -231,6 +275,14 @@ mod tests {
 
     fn name(pipe: impl AsFd) -> String {
         format!("pipe:[{}]", rustix::fs::fstat(pipe).expect("a pipe").st_ino)
+    }
+
+    fn wait_until(condition: impl Fn() -> bool) {
+        let since = Instant::now();
+        while !condition() {
+            assert!(since.elapsed() < PATIENCE, "waited in vain");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn is_seen(pid: u32, pipe: &str, patience: Duration) -> bool {

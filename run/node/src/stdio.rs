@@ -252,9 +252,8 @@ impl Writer {
         Ok(Writer { pipe, queue, written: 0, ending: false, waiting: false, first, pipes, enlarged })
     }
 
-    /// What distinguishes this pipe from others.
-    pub(crate) fn inode(&self) -> io::Result<u64> {
-        Ok(rustix::fs::fstat(&*self.pipe)?.st_ino)
+    pub(crate) fn pipe(&self) -> &Rc<pipe::Sender> {
+        &self.pipe
     }
 
     pub(crate) fn push(&mut self, data: Arc<[u8]>) {
