@@ -96,7 +96,9 @@ pub(crate) fn environment(
         env.set(name.as_bytes(), value.as_bytes());
     }
     if let Some(Life { number, from }) = life {
-        env.set(b"PHALANX_RESTARTS", number.to_string().as_bytes());
+        if *number > 0 {
+            env.set(b"PHALANX_RESTARTS", number.to_string().as_bytes());
+        }
         from.iter().for_each(|name| env.set(b"PHALANX_RESTART_FROM", name.as_bytes()));
     }
     env.0.into_values().collect()

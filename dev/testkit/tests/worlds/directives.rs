@@ -37,14 +37,13 @@ struct Request {
 /// The state of one rank according to the answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Claimed {
-    /// How many restarts it has had, before its last life and altogether.
+    /// How many of its processes ran before the last one that did.
     life: u32,
-    restarts: u32,
     runs: bool,
     paused: bool,
 }
 
-const FIRST: Claimed = Claimed { life: 0, restarts: 0, runs: true, paused: false };
+const FIRST: Claimed = Claimed { life: 0, runs: true, paused: false };
 
 impl Directive {
     fn info(self) -> Info {
@@ -62,10 +61,7 @@ impl Claimed {
     /// Applies one answer, in the order of the requests. Refuses an answer that cannot be true.
     fn answered(&mut self, directive: Directive, status: Status) -> Result<(), String> {
         match (status, directive) {
-            (Status::SUCCESS, Directive::Restart) => {
-                let restarts = self.restarts + 1;
-                *self = Claimed { life: restarts, restarts, ..FIRST };
-            }
+            (Status::SUCCESS, Directive::Restart) => *self = Claimed { life: self.life + 1, ..FIRST },
             (Status::SUCCESS, Directive::Kill | Directive::Terminate) => {
                 (self.runs, self.paused) = (false, false);
             }
@@ -75,7 +71,7 @@ impl Claimed {
             (Status::ERR_NOT_FOUND, _) if !self.runs => {}
             // It was killed before it ran again.
             (Status::ERR_PROC_ABORTED, Directive::Restart) => {
-                (self.restarts, self.runs, self.paused) = (self.restarts + 1, false, false);
+                (self.runs, self.paused) = (false, false);
             }
             // A restart is already under way.
             (Status::ERR_EXISTS, Directive::Restart) => {}
@@ -220,7 +216,7 @@ fn live(seed: u64, most: u64, on_failure: FailurePolicy) {
         let truth = match on_failure {
             // Restarts after failures were not requested, and their next lives do not pause.
             FailurePolicy::Restart { .. } => Claimed { runs, ..*claimed },
-            _ => Claimed { life, runs, paused: runs && fate.is_stopped(), ..*claimed },
+            _ => Claimed { life, runs, paused: runs && fate.is_stopped() },
         };
         assert_eq!(truth, *claimed, "rank {rank}: the truth, and what was said\n{}", context(&world));
     }

@@ -13,7 +13,7 @@ use crate::local::job::LocalJob;
 use crate::local::proc::Pmix;
 use crate::local::timer::Timer;
 use crate::local::turn::Cx;
-use crate::msg::{Reached, Up};
+use crate::msg::Up;
 
 /// A client has connected, finalized, or lost its connection.
 pub(super) fn is_now(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, pmix: Pmix) {
@@ -31,11 +31,13 @@ pub(super) fn is_now(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, pmix: Pmix
     let first = proc.pmix == Pmix::Never;
     proc.pmix = pmix;
     if first && pmix == Pmix::Connected {
-        let count = u32::from(!job.lives.contains_key(&rank.0));
-        job.connected.merge(Reached { count, after: cx.now.since(job.since) });
         let scratch = job.desc.directory(&cx.config.scratch);
         cx.effect(Effect::MakeScratch { path: Text::from(format!("{scratch}/{}", rank.0)) });
-        cx.timers.set_once(cx.now.after(COLLECT), Timer::Connected(job.desc.nspace.clone()));
+        if !job.connected.contains(rank.0) {
+            job.connected.insert(rank.0);
+            job.connected_after = cx.now.since(job.since);
+            cx.timers.set_once(cx.now.after(COLLECT), Timer::Connected(job.desc.nspace.clone()));
+        }
     }
     if matches!(pmix, Pmix::Finalized | Pmix::Lost) {
         end::settle(cx, job, rank);
@@ -79,9 +81,9 @@ fn tell_cut_off(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, why: &str) {
     cx.post(Up::Note { about: Some(job.id(rank)), text });
 }
 
-/// Reports how many processes have called init.
+/// Reports how many ranks have called init.
 pub(super) fn tell_connected(cx: &mut Cx<'_>, job: &LocalJob) {
-    cx.post(Up::Connected { nspace: job.desc.nspace.clone(), reached: job.connected });
+    cx.post(Up::Connected { nspace: job.desc.nspace.clone(), reached: job.has_connected() });
 }
 
 /// Delays progress reports, so that they are few.

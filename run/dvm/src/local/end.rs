@@ -127,7 +127,7 @@ pub(super) fn try_ended(cx: &mut Cx<'_>, job: &mut LocalJob) {
             status: proc.exit_of().map(|exit| exit.status),
             killed_by_us: proc.killed().is_some(),
             lost_connection: proc.lost_connection(),
-            connected: proc.pmix != Pmix::Never,
+            connected: job.connected.contains(rank.0),
             after: Duration::from_millis((after.as_millis() as u64).div_ceil(grain) * grain),
         };
         EndGroup::merge(&mut ends, vec![group]);
@@ -138,7 +138,7 @@ pub(super) fn try_ended(cx: &mut Cx<'_>, job: &mut LocalJob) {
     let mut exited = Reached::default();
     let ran = job.procs.values().filter_map(Proc::exit_of);
     ran.for_each(|exit| exited.merge(Reached { count: 1, after: exit.after }));
-    let ends = Ends { groups: ends, connected: job.connected, finalized, exited };
+    let ends = Ends { groups: ends, connected: job.has_connected(), finalized, exited };
     cx.join(OpId::Ended(job.desc.nspace.clone()), Part::Ends(Box::new(ends)));
 }
 

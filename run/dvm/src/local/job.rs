@@ -50,9 +50,12 @@ pub(super) struct LocalJob {
     pub(super) wrote: Time,
     /// Pieces of output that the root has not acknowledged yet.
     pub(super) chunks: usize,
-    pub(super) connected: Reached,
-    /// When the last process here started to run, and when the last finalized, from the job's start.
+    /// The ranks here of which a process has called init.
+    pub(super) connected: Ranges,
+    /// When the last process here started to run, when the last rank called init for the first time, and when the last process
+    /// finalized, from the job's start.
     pub(super) started_after: Duration,
+    pub(super) connected_after: Duration,
     pub(super) finalized_after: Duration,
     /// The files that processes here were started from, until the root has been notified.
     pub(super) programs: Programs,
@@ -91,8 +94,9 @@ impl LocalJob {
             since: now,
             wrote: now,
             chunks: 0,
-            connected: Reached::default(),
+            connected: Ranges::new(),
             started_after: Duration::ZERO,
+            connected_after: Duration::ZERO,
             finalized_after: Duration::ZERO,
             programs: Programs::default(),
             cleanups: Cleanups::default(),
@@ -118,6 +122,11 @@ impl LocalJob {
     pub(super) fn release(&mut self, cx: &mut Cx<'_>, rank: Rank) {
         let id = self.id(rank);
         self.procs.get_mut(&rank).into_iter().for_each(|proc| proc.release(cx, &id));
+    }
+
+    /// How many ranks here have called init, in whichever of their lives.
+    pub(super) fn has_connected(&self) -> Reached {
+        Reached { count: self.connected.count(), after: self.connected_after }
     }
 
     /// Whether a process has ended, or is not one of ours.

@@ -238,9 +238,9 @@ impl Tables {
             Down::Dead { nspace, ranks } => {
                 self.jobs.get_mut(nspace).into_iter().for_each(|job| fence::without(cx, job, ranks));
             }
-            Down::Renewed { nspace, ranks, from } => {
+            Down::Renewed { nspace, ranks, ran, from } => {
                 let Some(job) = self.jobs.get_mut(nspace) else { return };
-                restart::renewed(cx, job, &self.table, ranks, from.as_ref());
+                restart::renewed(cx, job, &self.table, (ranks, ran), from.as_ref());
                 self.freed.take_back(nspace, ranks);
                 self.modexes.ask_anew(cx, nspace, ranks);
             }

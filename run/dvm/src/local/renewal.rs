@@ -13,6 +13,8 @@ pub(super) struct Renewal {
     pub(super) step: Step,
     pub(super) open: Ranges,
     pub(super) results: Results,
+    /// The ranks of which the old process ran.
+    pub(super) ran: Ranges,
     pub(super) pids: Vec<(u32, u32)>,
     pub(super) programs: Programs,
 }
@@ -36,7 +38,7 @@ pub(super) enum Step {
 impl Renewal {
     pub(super) fn part(self) -> (OpId, Part) {
         let part = match self.step {
-            Step::Clear => Part::Results(self.results),
+            Step::Clear => Part::Cleared { results: self.results, ran: self.ran },
             Step::Start => Part::Renewed { results: self.results, pids: self.pids, programs: self.programs },
         };
         (OpId::Task(self.task), part)

@@ -41,12 +41,12 @@ pub(super) fn clear(cx: &mut Cx<'_>, jobs: &mut Jobs, task: &TaskId, targets: &M
     cx.timers.set_once(cx.now.after(cx.config.limits.reap_grace), Timer::Reap(targets.nspace.clone()));
 }
 
-/// These ranks are about to run again somewhere.
+/// These ranks are about to run again somewhere. `ran`: those of which the last process ran.
 pub(super) fn renewed(
     cx: &mut Cx<'_>,
     job: &mut LocalJob,
     table: &Arc<NodeTable>,
-    ranks: &Ranges,
+    (ranks, ran): (&Ranges, &Ranges),
     from: Option<&Text>,
 ) {
     job.generation += 1;
@@ -54,7 +54,7 @@ pub(super) fn renewed(
     for rank in ranks.iter() {
         job.dead.remove(rank);
         let life = lives.entry(rank).or_default();
-        life.number += 1;
+        life.number += u32::from(ran.contains(rank));
         life.from = from.cloned();
     }
     if job.registered {
@@ -102,8 +102,8 @@ pub(super) fn renew(cx: &mut Cx<'_>, jobs: &mut Jobs, task: &TaskId, targets: &M
 fn renewal(job: &LocalJob, task: &TaskId, targets: &Members, step: Step) -> Renewal {
     let here = job.procs.keys().map(|rank| rank.0).filter(|rank| targets.ranks.contains(*rank));
     let (open, results) = (here.collect(), Results::default());
-    let (pids, programs) = (Vec::new(), Programs::default());
-    Renewal { task: task.clone(), step, open, results, pids, programs }
+    let (ran, pids, programs) = (Ranges::new(), Vec::new(), Programs::default());
+    Renewal { task: task.clone(), step, open, results, ran, pids, programs }
 }
 
 /// Takes note of the processes that have completed a step.
@@ -116,7 +116,10 @@ pub(super) fn advance(cx: &mut Cx<'_>, job: &mut LocalJob) {
             renewal.open.remove(rank);
             renewal.results.set(&Ranges::single(rank), status);
             match (renewal.step, proc.pid()) {
-                (Step::Clear, _) => cleared.push(Rank(rank)),
+                (Step::Clear, _) => {
+                    cleared.push(Rank(rank));
+                    proc.exit_of().into_iter().for_each(|_| renewal.ran.insert(rank));
+                }
                 (Step::Start, Some(pid)) => {
                     renewal.pids.push((rank, pid));
                     renewal.programs.merge(job.programs.take(&Ranges::single(rank)));

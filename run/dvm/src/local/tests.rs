@@ -24,6 +24,7 @@ use crate::signals::{SIGKILL, SIGSTOP};
 
 mod commands;
 mod freed;
+mod lives;
 
 struct LocalScene {
     local: Local,
@@ -364,10 +365,13 @@ fn a_rank_is_started_again_when_nothing_of_it_is_left() {
     }
     let mut well = Results::default();
     well.set(&Ranges::single(1), Status::SUCCESS);
-    assert!(matches!(scene.part(&cleared), Some(Part::Results(results)) if *results == well));
+    let ran = Ranges::single(1);
+    assert!(
+        matches!(scene.part(&cleared), Some(Part::Cleared { results, ran: one }) if (results, one) == (&well, &ran))
+    );
     assert_eq!((scene.posts().len(), ends_of_streams(&scene)), (0, 0), "nobody hears of an end");
     let from = Some(Text::from("night"));
-    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from });
+    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), ran: Ranges::single(1), from });
     let renewed = renew(&mut scene, Task::Renew { targets: rank_one() });
     scene.serve();
     assert_eq!(started_with(&scene), ["PHALANX_RESTARTS=1", "PHALANX_RESTART_FROM=night"]);
@@ -402,7 +406,12 @@ fn a_rank_between_two_lives_is_steered_in_the_next() {
         );
         scene.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
         assert!(scene.part(&steered).is_none());
-        scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from: None });
+        scene.down(Down::Renewed {
+            nspace: nspace(),
+            ranks: Ranges::single(1),
+            ran: Ranges::single(1),
+            from: None,
+        });
         let renewed = renew(&mut scene, Task::Renew { targets: rank_one() });
         let mut well = Results::default();
         well.set(&Ranges::single(1), Status::SUCCESS);
@@ -503,7 +512,12 @@ fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
     scene.exit(1, ExitStatus::Code(3));
     let cleared = renew(&mut scene, Task::Clear { targets: rank_one() });
     assert!(scene.part(&cleared).is_some());
-    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from: None });
+    scene.down(Down::Renewed {
+        nspace: nspace(),
+        ranks: Ranges::single(1),
+        ran: Ranges::single(1),
+        from: None,
+    });
     renew(&mut scene, Task::Renew { targets: rank_one() });
     scene.serve();
     assert_eq!(started_with(&scene), ["PHALANX_RESTARTS=1"]);
@@ -531,7 +545,12 @@ fn fences_are_counted_anew_when_a_rank_is_started_again() {
     assert_eq!(fence(&mut scene, 1), Some(1));
     scene.down(Down::Dead { nspace: nspace(), ranks: Ranges::single(2) });
     assert_eq!(fence(&mut scene, 2), None, "nobody comes for that rank");
-    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(2), from: None });
+    scene.down(Down::Renewed {
+        nspace: nspace(),
+        ranks: Ranges::single(2),
+        ran: Ranges::single(2),
+        from: None,
+    });
     assert_eq!(fence(&mut scene, 3), Some((1 << 32) + 1), "others may not have counted the second");
 }
 
@@ -576,7 +595,12 @@ fn late_answers_are_not_taken_for_those_of_restarted_ranks() {
         asks.collect::<Vec<u64>>()
     };
     let before = asked(&scene);
-    scene.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(2), from: None });
+    scene.down(Down::Renewed {
+        nspace: nspace(),
+        ranks: Ranges::single(2),
+        ran: Ranges::single(2),
+        from: None,
+    });
     let forgets = |wish: &FromLocal| matches!(wish, FromLocal::Call { call: ServerCall::ForgetValues { ranks, .. }, .. } if *ranks == [Rank(2)]);
     assert!(scene.wishes.iter().any(forgets), "{:?}", scene.wishes);
     let all = asked(&scene);

@@ -75,7 +75,7 @@ pub(crate) struct Binding {
 /// The ranks that were started again.
 pub(crate) type Lives = BTreeMap<u32, Life>;
 
-/// How often a rank was started again, and the checkpoint of the last time.
+/// How many earlier processes of a rank that was started again ran, and the checkpoint of the last time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Life {
     pub number: u32,

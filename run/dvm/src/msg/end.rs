@@ -82,7 +82,7 @@ pub(crate) fn ended_state(
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ends {
     pub groups: Vec<EndGroup>,
-    /// Processes that have called init.
+    /// Ranks of which a process has called init, and when the last of them did so for the first time.
     pub connected: Reached,
     /// Processes that have finalized.
     pub finalized: Reached,
@@ -120,7 +120,7 @@ pub(crate) struct EndGroup {
     pub status: Option<ExitStatus>,
     pub killed_by_us: bool,
     pub lost_connection: bool,
-    /// They have called init.
+    /// A process of each of them has called init.
     pub connected: bool,
     /// When the last of them ended, from the job's start.
     pub after: Duration,

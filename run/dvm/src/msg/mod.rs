@@ -89,6 +89,8 @@ pub(crate) enum Down {
     Renewed {
         nspace: Nspace,
         ranks: Ranges,
+        /// Those of them of which the last process ran.
+        ran: Ranges,
         from: Option<Text>,
     },
     /// A group waits for these processes of the addressed daemons: report when they have ended.
@@ -168,7 +170,7 @@ pub(crate) enum Up {
         proc: ProcId,
         library: MpiLibrary,
     },
-    /// Processes that have called init, so far.
+    /// Ranks that have called init, so far, in whichever of their lives.
     Connected {
         nspace: Nspace,
         reached: Reached,
@@ -261,7 +263,7 @@ encoded!(enum Down {
     15 Event { event, except },
     16 Announce { event, number, concerned, ago },
     17 Stop,
-    18 Renewed { nspace, ranks, from },
+    18 Renewed { nspace, ranks, ran, from },
 });
 
 encoded!(enum Up {

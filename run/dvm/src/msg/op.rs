@@ -75,6 +75,11 @@ pub(crate) enum Part {
     Found(Box<Found>),
     /// The results for the targets of job control.
     Results(Results),
+    /// The same for ranks of which nothing is left, with those of them that ran.
+    Cleared {
+        results: Results,
+        ran: Ranges,
+    },
     /// The same for ranks that were started again, with what is known of the new processes.
     Renewed {
         results: Results,
@@ -149,6 +154,10 @@ impl Part {
             (Part::Ends(ends), Part::Ends(more)) => ends.merge(*more),
             (Part::Found(found), Part::Found(more)) => found.merge(*more),
             (Part::Results(results), Part::Results(more)) => results.merge(more),
+            (Part::Cleared { results, ran }, Part::Cleared { results: more, ran: also }) => {
+                results.merge(more);
+                ran.add(&also);
+            }
             (
                 Part::Renewed { results, pids, programs },
                 Part::Renewed { results: more, pids: also, programs: files },
@@ -255,6 +264,7 @@ encoded!(enum Part {
     6 Results(results),
     7 Failed(status),
     8 Renewed { results, pids, programs },
+    9 Cleared { results, ran },
 });
 encoded!(enum Agreed { 0 Nothing, 1 Modex(blob), 2 Group(formed) });
 encoded!(struct GroupPart { info, lost, silent });

@@ -15,7 +15,7 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::job::JobVerdict;
-use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Programs, Task};
+use crate::msg::{Down, FailurePolicy, Members, Part, ProcEnd, Programs, Results, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Asker;
 use crate::root::checkpoint;
@@ -42,6 +42,8 @@ pub(super) struct Restarting {
     by: Option<ProcId>,
     /// The old processes have ended.
     are_cleared: bool,
+    /// The targets of which the old process ran.
+    ran: Vec<Members>,
     started: Vec<Started>,
     /// New processes that have failed before all of them ran.
     failed: Vec<ProcEnd>,
@@ -81,12 +83,17 @@ impl Kind for Restarting {
     fn task_done(&mut self, task: &Task, missing: &Ranges, part: Part, jobs: &Jobs) {
         let (Task::Clear { targets } | Task::Renew { targets }) = task else { return };
         let nspace = &targets.nspace;
-        let (results, pids, programs) = match part {
-            Part::Results(results) => (results, Vec::new(), Programs::default()),
-            Part::Renewed { results, pids, programs } => (results, pids, programs),
-            _ => Default::default(),
+        let results = match part {
+            Part::Cleared { results, ran } => {
+                self.ran.push(Members { nspace: nspace.clone(), ranks: ran });
+                results
+            }
+            Part::Renewed { results, pids, programs } => {
+                self.started.push(Started { nspace: nspace.clone(), pids, programs });
+                results
+            }
+            _ => Results::default(),
         };
-        self.started.push(Started { nspace: nspace.clone(), pids, programs });
         if self.are_cleared {
             self.targets.take(nspace, &results);
         }
@@ -202,6 +209,7 @@ pub(super) fn restart(
         from,
         by: asker.as_ref().map(|asker| asker.by.clone()),
         are_cleared: false,
+        ran: Vec::new(),
         started: Vec::new(),
         failed: Vec::new(),
     };
@@ -246,7 +254,7 @@ pub(super) fn renew(cx: &mut Cx<'_>, dvm: &mut Dvm, operations: &mut Operations,
     let Some(one) = operations.get_mut::<Restarting>(number) else { return };
     let members = one.targets.open();
     let before = std::mem::replace(&mut one.members, members.clone());
-    let (from, by) = (one.from.clone(), one.by.clone());
+    let (from, by, ran) = (one.from.clone(), one.by.clone(), std::mem::take(&mut one.ran));
     before.iter().for_each(|m| restarts_no_more(dvm, m));
     for Members { nspace, ranks } in &members {
         let Some(job) = dvm.jobs.get_mut(nspace) else { continue };
@@ -256,12 +264,11 @@ pub(super) fn renew(cx: &mut Cx<'_>, dvm: &mut Dvm, operations: &mut Operations,
             job.killed.remove(rank);
             job.ended.remove(rank);
             job.leaving.remove(rank);
-            *job.restarts.entry(rank).or_default() += 1;
         }
-        cx.cast(
-            dvm.nodes.all(),
-            Down::Renewed { nspace: nspace.clone(), ranks: ranks.clone(), from: from.clone() },
-        );
+        let of_job = ran.iter().find(|of| of.nspace == *nspace);
+        let ran = of_job.map_or_else(Ranges::new, |of| of.ranks.and(ranks));
+        let renewed = Down::Renewed { nspace: nspace.clone(), ranks: ranks.clone(), ran, from: from.clone() };
+        cx.cast(dvm.nodes.all(), renewed);
         dvm.append(cx, nspace, What::Restarting { ranks: ranks.clone(), by: by.clone(), from: from.clone() });
     }
     for targets in members {
@@ -285,9 +292,8 @@ pub(super) fn tell_restarted(
     mut pids: Vec<(u32, u32)>,
     programs: Programs,
 ) {
-    if !dvm.jobs.contains_key(&nspace) {
-        return;
-    }
+    let Some(job) = dvm.jobs.get_mut(&nspace) else { return };
+    ranks.iter().for_each(|rank| *job.restarts.entry(rank).or_default() += 1);
     let concerned = dvm.concerned(&nspace);
     pids.sort_unstable();
     lifecycle::enter(cx, dvm, &nspace, What::Restarted { ranks, pids, programs, concerned });

@@ -32,6 +32,7 @@ mod fate;
 mod invitations;
 mod last_look;
 mod lifecycle;
+mod lives;
 mod logged;
 mod nodes;
 mod restarts;

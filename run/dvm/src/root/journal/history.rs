@@ -367,16 +367,28 @@ impl Journal {
                 _ => None,
             }),
         };
-        // Unless all processes were started, there is no start time.
-        let started = self.started().filter(|(pids, _)| pids.len() == self.desc.size as usize);
         Phases {
             placed: Some(waited),
-            started: started.map(|(_, after)| waited + after),
+            started: self.all_started().map(|after| waited + after),
             connected: connected.map(|after| waited + after),
             finalized: exits.and_then(|ends| by_all(ends.finalized)).map(|after| waited + after),
             exited: exits.filter(|ends| ends.exited.count > 0).map(|ends| waited + ends.exited.after),
             ended: self.ended().map(|at| at.since(begin)),
         }
+    }
+
+    /// When the last rank ran for the first time: in its first life, or in a later one if it was killed before that ran.
+    fn all_started(&self) -> Option<Duration> {
+        let (pids, after) = self.started()?;
+        let mut ran: Ranges = pids.iter().map(|(rank, _)| *rank).collect();
+        if ran.count() == self.desc.size {
+            return Some(after);
+        }
+        self.entries.iter().find_map(|entry| {
+            let What::Restarted { ranks, .. } = &entry.what else { return None };
+            ran.add(ranks);
+            (ran.count() == self.desc.size).then(|| entry.at.since(self.since()))
+        })
     }
 
     fn started(&self) -> Option<(&[(u32, u32)], Duration)> {

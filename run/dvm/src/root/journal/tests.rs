@@ -327,3 +327,21 @@ fn a_reason_found_later_replaces_the_first() {
     assert_eq!(journal.verdict(), Some(&JobVerdict::Cancelled { signal: 9 }));
     assert_eq!(end_of(&journal, at(4), |_: NodeId| String::new()).exit_code, 127);
 }
+
+#[test]
+fn a_rank_that_runs_only_in_a_later_life_has_started() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(5), at(3), placed(desc("job", 3)), None);
+    let concerned = Arc::default();
+    let pids = vec![(1, 71)];
+    let (programs, after) = (Programs::default(), seconds(1));
+    journals.append(&mut journal, at(6), What::Started { pids, programs, after, whole: false, concerned });
+    for (second, rank, phase) in
+        [(7, 1, None), (8, 0, None), (9, 2, Some(seconds(6))), (10, 0, Some(seconds(6)))]
+    {
+        let (ranks, concerned) = (Ranges::single(rank), Arc::default());
+        let (pids, programs) = (vec![(rank, 500)], Programs::default());
+        journals.append(&mut journal, at(second), What::Restarted { ranks, pids, programs, concerned });
+        assert_eq!(journal.phases().started, phase, "after {second} s");
+    }
+}

@@ -5,6 +5,7 @@ use phalanx_spec::Range;
 use phalanx_wire::DataArray;
 
 use super::control::{control, done};
+use super::restarts::cleared;
 use super::*;
 
 /// A tool has spawned a job of so many ranks, of which these are to stop in init.
@@ -100,7 +101,7 @@ fn a_rank_that_is_started_again_comes_to_its_stop_anew() {
     let clear = scene.task_among().1;
     scene.over(&nspace, 1);
     assert_eq!((scene.told_ready(), scene.stops()), (0, vec![(format!("{nspace}:0 in init"), 1)]));
-    scene.gathered(clear, done(&[1]));
+    scene.gathered(clear, cleared(&[1], &[1]));
     let bodies = scene.casts();
     let [.., (_, Down::Task { id, .. }), (_, Down::Watch { ranks, .. })] = &bodies[..] else {
         panic!("{bodies:?}")

@@ -39,7 +39,7 @@ fn events(scene: &RootScene) -> Vec<(Status, Vec<u32>)> {
     events.collect()
 }
 
-fn launched(scene: &mut RootScene, on_failure: FailurePolicy, ranks: u32) -> Nspace {
+pub(super) fn launched(scene: &mut RootScene, on_failure: FailurePolicy, ranks: u32) -> Nspace {
     scene.connect_tool();
     let nspace = scene.launch(JobRequest { on_failure, ..JobRequest::default() }, ranks);
     let pids = (0..ranks).map(|rank| (rank, 100 + rank)).collect();
@@ -139,8 +139,14 @@ fn preemptible_ranks_are_ended_behind_their_checkpoint() {
     assert_eq!(scene.answer(asked).map(HostReply::status), Some(Status::SUCCESS));
 }
 
+/// Nothing is left of the old processes of these ranks, of which some ran.
+pub(super) fn cleared(ranks: &[u32], ran: &[u32]) -> Part {
+    let Part::Results(results) = done(ranks) else { unreachable!() };
+    Part::Cleared { results, ran: ran.iter().copied().collect() }
+}
+
 /// The only restart in progress goes through its two steps.
-fn renew(scene: &mut RootScene, nspace: &Nspace, ranks: &[u32]) {
+pub(super) fn renew(scene: &mut RootScene, nspace: &Nspace, ranks: &[u32]) {
     let is_of = |task: &Task, of: &str| match task {
         Task::Clear { targets: Members { ranks: these, .. } } => {
             of == "clear" && these.iter().eq(ranks.iter().copied())
@@ -153,7 +159,7 @@ fn renew(scene: &mut RootScene, nspace: &Nspace, ranks: &[u32]) {
     let (_, op, task) = scene.task_among();
     assert!(is_of(&task, "clear"), "{task:?}");
     scene.wishes.clear();
-    scene.gathered(op, done(ranks));
+    scene.gathered(op, cleared(ranks, ranks));
     let renewed = scene
         .casts()
         .into_iter()
@@ -279,11 +285,11 @@ fn a_restart_that_others_have_begun_ends_no_job() {
     let (first, _) = restart(&mut scene, &[1]);
     let (second, clear) = restart(&mut scene, &[1, 2, 3]);
     // One of them had ended before.
-    let mut cleared = Results::default();
-    cleared.set(&Ranges::single(2), Status::SUCCESS);
-    cleared.set(&Ranges::single(3), Status::ERR_NOT_FOUND);
+    let mut results_of_both = Results::default();
+    results_of_both.set(&Ranges::single(2), Status::SUCCESS);
+    results_of_both.set(&Ranges::single(3), Status::ERR_NOT_FOUND);
     scene.wishes.clear();
-    scene.gathered(clear, Part::Results(cleared));
+    scene.gathered(clear, Part::Cleared { results: results_of_both, ran: Ranges::single(2) });
     let Part::Results(results_of_two) = done(&[2]) else { unreachable!() };
     let renewal = scene.task_among().1;
     scene.gathered(
@@ -308,11 +314,11 @@ fn a_restart_that_ends_the_job_is_no_partial_success() {
     scene.wishes.clear();
     let request = scene.ask(0, control(tool(), &targets, Info::new(keys::JOB_CTRL_RESTART, "")));
     let clear = scene.task_among().1;
-    let mut cleared = Results::default();
-    cleared.set(&Ranges::single(1), Status::ERR_NOT_FOUND);
-    cleared.set(&[2, 3].into_iter().collect(), Status::SUCCESS);
+    let mut results = Results::default();
+    results.set(&Ranges::single(1), Status::ERR_NOT_FOUND);
+    results.set(&[2, 3].into_iter().collect(), Status::SUCCESS);
     scene.wishes.clear();
-    scene.gathered(clear, Part::Results(cleared));
+    scene.gathered(clear, Part::Cleared { results, ran: [2, 3].into_iter().collect() });
     let mut results = Results::default();
     results.set(&Ranges::single(2), Status::SUCCESS);
     results.set(&Ranges::single(3), Status::ERR_JOB_FAILED_TO_LAUNCH);
@@ -359,7 +365,7 @@ fn a_rank_that_fails_amid_restarts_is_started_once_more() {
     // The old process has failed on its own.
     scene.post(0, failed(&nspace, 1));
     let (_, clear, _) = scene.task_among();
-    scene.gathered(clear, done(&[1, 7]));
+    scene.gathered(clear, cleared(&[1, 7], &[1, 7]));
     let renewal = scene.tasks().into_iter().find(|(_, task)| matches!(**task, Task::Renew { .. })).unwrap().0;
     scene.wishes.clear();
     scene.post(0, failed(&nspace, 1));
@@ -408,7 +414,7 @@ fn a_restarted_rank_gets_the_checkpoint_that_it_has_taken() {
     scene.wishes.clear();
     scene.post(0, failed(&nspace, 1));
     let (_, op, _) = scene.task_among();
-    scene.gathered(op, done(&[1]));
+    scene.gathered(op, cleared(&[1], &[1]));
     let from = scene.casts().into_iter().find_map(|(_, body)| match body {
         Down::Renewed { from, .. } => from.clone(),
         _ => None,
@@ -438,7 +444,7 @@ fn a_restart_goes_on_without_its_requester() {
     let (_, clear, _) = scene.task_among();
     scene.end(&parent, 1, ExitStatus::Code(0));
     scene.wishes.clear();
-    scene.gathered(clear, done(&[1]));
+    scene.gathered(clear, cleared(&[1], &[1]));
     assert!(matches!(&*scene.task_among().2, Task::Renew { .. }));
 }
 

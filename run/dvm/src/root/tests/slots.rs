@@ -1,6 +1,7 @@
 //! Slots of ranks that have ended, and spawns that wait for them. Two nodes with four slots each.
 
 use super::control::{control, done, named, results};
+use super::restarts::cleared;
 use super::*;
 use crate::msg::{Collective, Members, Policy as Lasting};
 use phalanx_core::host::CollectiveKind;
@@ -249,7 +250,7 @@ fn a_restart_needs_a_slot_if_its_own_was_given_away() {
         let (_, op, _) = scene.task_among();
         let again: &[u32] = if goes { &[1, 2, 6] } else { &[1, 6] };
         scene.wishes.clear();
-        scene.gathered(op, done(again));
+        scene.gathered(op, cleared(again, again));
         let (_, op, _) = scene.task_among();
         let Part::Results(renewed) = done(again) else { unreachable!() };
         let pids = again.iter().map(|rank| (*rank, 500 + rank)).collect();
@@ -299,8 +300,8 @@ fn the_slot_of_a_rank_is_kept_while_it_is_started_again() {
     answered(&mut scene);
     assert!(started(&scene).is_none());
     // On its host all have ended meanwhile, so it is not started.
-    let mut cleared = Results::default();
-    cleared.set(&Ranges::single(2), Status::ERR_NOT_FOUND);
-    scene.gathered(clear, Part::Results(cleared));
+    let mut results = Results::default();
+    results.set(&Ranges::single(2), Status::ERR_NOT_FOUND);
+    scene.gathered(clear, Part::Cleared { results, ran: Ranges::new() });
     assert!(started(&scene).is_some());
 }
