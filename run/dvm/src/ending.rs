@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use phalanx_wire::ProcId;
 
-use crate::job::{Ender, JobEnd, JobVerdict, ToolProcess, Waited};
+use crate::job::{JobEnd, JobVerdict, ToolProcess, Waited};
 use crate::msg::{ExitStatus, ProcEnd};
 use crate::ranges::Ranges;
 use crate::words;
@@ -126,8 +126,9 @@ impl JobEnd {
             .filter(|p| !p.killed_by_us && p.status.is_some_and(|status| !status.is_success()))
             .map(|p| p.proc.rank.0)
             .collect();
-        let killed: Vec<u32> =
-            self.procs.iter().filter(others).filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
+        let by_others = |p: &&ProcEnd| self.enders.iter().any(|e| e.ranks.contains(p.proc.rank.0));
+        let killed = self.procs.iter().filter(others).filter(|p| p.killed_by_us && !by_others(p));
+        let killed: Vec<u32> = killed.map(|p| p.proc.rank.0).collect();
         if !failed.is_empty() {
             consequences.push(format!("{} failed as well", words::ranks(&failed)));
         }
@@ -138,7 +139,18 @@ impl JobEnd {
         if !consequences.is_empty() {
             lines.push(consequences.join("; "));
         }
+        lines.extend(self.ended_by_others());
         lines
+    }
+
+    /// The ranks that job control has ended, by requester.
+    fn ended_by_others(&self) -> impl Iterator<Item = String> {
+        self.enders.iter().map(|ender| {
+            let ranks = ender.ranks.iter().collect::<Vec<_>>();
+            let verb = if ranks.len() == 1 { "was" } else { "were" };
+            let (ranks, by) = (words::ranks(&ranks), named(&ender.by, ender.tool.as_ref()));
+            format!("{ranks} {verb} ended by {by}, by job control ({})", words::signal(ender.signal))
+        })
     }
 
     /// The other nodes that were lost before the job was over, with their ranks.
@@ -176,14 +188,7 @@ impl JobEnd {
     /// Processes were ended by job control: by an order, or by a signal that they did not survive.
     fn killed(&self, by: &ProcId, signal: i32, is_signal: bool) -> Vec<String> {
         if !self.enders.is_empty() {
-            let line = |ender: &Ender| {
-                let ranks = ender.ranks.iter().collect::<Vec<_>>();
-                let verb = if ranks.len() == 1 { "was" } else { "were" };
-                let (ranks, by) = (words::ranks(&ranks), named(&ender.by, ender.tool.as_ref()));
-                format!("{ranks} {verb} ended by {by}, by job control ({})", words::signal(ender.signal))
-            };
-            let lines = self.enders.iter().map(line);
-            return lines.chain(self.failed_besides(signal, is_signal)).collect();
+            return self.ended_by_others().chain(self.failed_besides(signal, is_signal)).collect();
         }
         let ended = |p: &&ProcEnd| p.killed_by_us;
         let signalled = |p: &&ProcEnd| {

@@ -186,10 +186,12 @@ pub struct JobEnd {
     pub verdict: JobVerdict,
     /// If a tool wanted the end: its process.
     pub tool: Option<ToolProcess>,
-    /// If several ended its ranks by job control: each with its ranks.
+    /// Those that ended its ranks by job control, each with its ranks, if the verdict does not name them all.
     pub enders: Vec<Ender>,
-    /// The exit code for the launcher.
+    /// The exit code for the launcher: that of the first failure, also if the job has gone on then and ended for another reason.
     pub exit_code: i32,
+    /// The process that failed first; for a job ended by job control, the first process that was ended.
+    pub first: Option<ProcId>,
     pub procs: Vec<ProcEnd>,
     pub duration: Duration,
     /// Some rank has called init.
@@ -222,17 +224,6 @@ impl JobEnd {
     /// Decodes what a server has sent. The error states why it cannot be read.
     pub fn from_bytes(bytes: &[u8]) -> Result<JobEnd, String> {
         open(bytes)
-    }
-
-    /// The process that failed first; for a job ended by job control, the first process that was ended.
-    pub(crate) fn first_failed(&self) -> Option<&ProcId> {
-        let is_killed = matches!(self.verdict, JobVerdict::Killed { .. });
-        let is_bad = |end: &&ProcEnd| {
-            let is_ended = is_killed && end.status.is_some_and(|status| !status.is_success());
-            (end.status.is_some() && end.is_failure()) || is_ended
-        };
-        let first = || self.procs.iter().filter(is_bad).min_by_key(|end| end.after).map(|end| &end.proc);
-        self.verdict.culprit().or_else(first)
     }
 }
 
@@ -291,6 +282,18 @@ impl JobVerdict {
             JobVerdict::Aborted { by, .. } | JobVerdict::WithoutPmix { by, .. } => Some(by),
             _ => None,
         }
+    }
+
+    /// Whether a rank has ended it, or job control has, or the loss of a node. Then a failure that it has survived before counts
+    /// more; not so if the user has ended it, for example.
+    pub(crate) fn follows_a_failure(&self) -> bool {
+        matches!(
+            self,
+            JobVerdict::Failed { .. }
+                | JobVerdict::Aborted { .. }
+                | JobVerdict::Killed { .. }
+                | JobVerdict::NodeLost { .. }
+        )
     }
 
     /// The requester of the end.
@@ -364,7 +367,7 @@ impl JobVerdict {
 }
 
 encoded!(struct JobEnd {
-    nspace, verdict, tool, enders, exit_code, procs, duration, connected, mpi, waited, restarts, phases,
+    nspace, verdict, tool, enders, exit_code, first, procs, duration, connected, mpi, waited, restarts, phases,
 });
 encoded!(enum JobVerdict {
     0 Success,
@@ -415,6 +418,7 @@ mod tests {
                 tool: Some(tool),
             }],
             exit_code: 139,
+            first: Some(ProcId::all(&nspace)),
             procs: vec![proc],
             duration: Duration::from_secs(3),
             connected: true,
@@ -464,6 +468,29 @@ mod tests {
             [
                 format!("rank 0 was ended by {by}, by job control (SIGKILL)"),
                 "ranks 1-2 were ended by px as a consequence".to_owned()
+            ]
+        );
+    }
+
+    #[test]
+    fn ranks_that_job_control_has_ended_are_no_consequences() {
+        let died = ExitStatus::Signal { number: 9, core_dumped: false };
+        let killed = |rank| ProcEnd {
+            proc: ProcId::new(&end().nspace, Rank(rank)),
+            status: Some(died),
+            killed_by_us: true,
+            ..end().procs[0].clone()
+        };
+        let by = ProcId::new(&Nspace::new("tool").unwrap(), Rank(0));
+        let ender = Ender { ranks: Ranges::single(0), by: by.clone(), signal: 9, tool: None };
+        let (procs, enders) = (vec![killed(0), end().procs[0].clone(), killed(2)], vec![ender]);
+        let lines = JobEnd { procs, enders, waited: Vec::new(), ..end() }.lines();
+        assert!(lines[0].starts_with("rank 1 was killed by SIGSEGV"), "{lines:?}");
+        assert_eq!(
+            lines[1..],
+            [
+                "rank 2 was ended by px as a consequence".to_owned(),
+                format!("rank 0 was ended by {by}, by job control (SIGKILL)")
             ]
         );
     }

@@ -166,6 +166,31 @@ fn nobody_is_left_when_the_last_rank_is_ended() {
     assert!(text.contains("rank 0 was ended by") && !text.contains("go on"), "{text}");
 }
 
+#[test]
+fn the_first_failure_counts_though_job_control_ends_the_rest() {
+    let place = OwnTmp::new();
+    let script = "echo >ready.$PMIX_RANK; [ $PMIX_RANK = 1 ] && exit 3; exec sleep 1000";
+    for (name, rest) in [("whole", "0,2"), ("part", "0")] {
+        let script = format!("[ {name} = part ] && [ $PMIX_RANK = 2 ] && exit 0; {script}");
+        let options = ["run", "-n", "3", "--kill-on-bad-exit", "none", "--report", name, "sh", "-c", &script];
+        let mut px = place.command(&options);
+        let px = px.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("px runs");
+        let server = px.id().to_string();
+        place.wait_for("the end of rank 1", || {
+            let shown = said(&place.px(&["ps", "--ranks", "--pid", &server]).stdout);
+            shown.lines().any(|line| line.contains(" ended ") && line.ends_with(" 3"))
+        });
+        let job = place.job_of(px.id());
+        assert!(place.px(&["ctl", "kill", &format!("{job}:{rest}")]).status.success());
+        let ended = px.wait_with_output().expect("px ends");
+        let text = said(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(3), "{text}");
+        assert!(text.contains("rank 1") && text.contains("exited with code 3"), "{text}");
+        assert!(text.contains(" ended by ") && !text.contains("as a consequence"), "{text}");
+        assert!(names_the_tool(&text, &format!("px ctl kill {job}:{rest}")), "{text}");
+    }
+}
+
 /// Whether a message names a tool by user, pid and what was typed.
 fn names_the_tool(text: &str, typed: &str) -> bool {
     let user = format!(" (uid {}, pid ", rustix::process::geteuid());

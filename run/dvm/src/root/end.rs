@@ -235,7 +235,7 @@ impl Root {
         self.readers.forget_readers_of(cx, nspace);
         self.readers.forget_unread_of(&ProcId::all(nspace));
         let end = journal::end_of(&job.journal, cx.now, |node| self.dvm.nodes.name(node).to_string());
-        let (verdict, exit_code, first) = (end.verdict.clone(), end.exit_code, end.first_failed().cloned());
+        let (verdict, exit_code, first) = (end.verdict.clone(), end.exit_code, end.first.clone());
         let what = What::Ended { verdict, exit_code, first, concerned: concerned.clone() };
         let number = self.dvm.journals.append(&mut job.journal, cx.now, what);
         let journal = self.dvm.journals.keep(job.journal);

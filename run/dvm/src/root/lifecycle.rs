@@ -234,7 +234,7 @@ fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
     let mut info = about(&whole, stamp);
     info.push(Info::new(keys::JOB_TERM_STATUS, end.verdict.status()));
     info.push(exit_code(end.exit_code));
-    info.extend(end.first_failed().map(|proc| Info::new(keys::PROCID, proc.clone())));
+    info.extend(end.first.clone().map(|proc| Info::new(keys::PROCID, proc)));
     info.extend(about_verdict(&end.verdict, LONGEST_TEXT));
     info.extend(end.tool.as_ref().map(about_tool));
     info.push(Info::new(names::AGE, end.duration.as_millis() as u64));

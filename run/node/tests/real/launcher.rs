@@ -232,6 +232,7 @@ impl Script {
             tool: None,
             enders: Vec::new(),
             exit_code: 0,
+            first: None,
             procs,
             duration: Duration::ZERO,
             connected: false,

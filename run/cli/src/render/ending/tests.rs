@@ -31,6 +31,7 @@ fn end(verdict: JobVerdict, exit_code: i32, procs: Vec<ProcEnd>) -> JobEnd {
         tool: None,
         enders: Vec::new(),
         exit_code,
+        first: None,
         procs,
         duration,
         connected: false,

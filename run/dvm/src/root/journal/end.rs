@@ -5,9 +5,10 @@ use phalanx_spec::Rank;
 use phalanx_wire::ProcId;
 
 use super::history::Journal;
+use super::what::What;
 use crate::id::NodeId;
 use crate::job::{Ender, JobEnd, JobVerdict, Phases, Waited};
-use crate::msg::{EndGroup, ExitStatus, ProcEnd};
+use crate::msg::{EndGroup, ExitStatus, FailurePolicy, ProcEnd};
 use crate::ranges::Ranges;
 
 /// The exit report of a job that ends at time `at`, process by process. `name` returns the name of a node.
@@ -25,11 +26,15 @@ pub(in crate::root) fn end_of(journal: &Journal, at: Time, name: impl Fn(NodeId)
     };
     let procs: Vec<ProcEnd> = (0..).zip(journal.ends_by_rank()).map(end).collect();
     let verdict = outcome(journal, &procs);
+    let tolerated = tolerated(journal, &procs).filter(|_| verdict.follows_a_failure());
+    let decisive = tolerated.as_ref().map(|first| failure_of(journal, first));
+    let exit_code = decisive.as_ref().unwrap_or(&verdict).exit_code();
     JobEnd {
         nspace: journal.desc().nspace.clone(),
-        exit_code: journal.start_failure().map_or_else(|| verdict.exit_code(), |failure| failure.exit_code()),
+        exit_code: journal.start_failure().map_or(exit_code, |failure| failure.exit_code()),
+        first: tolerated.map(|end| end.proc).or_else(|| first_failed(&verdict, &procs)),
         tool: verdict.wanted_by().and_then(|by| journal.tool(by)).cloned(),
-        enders: enders(journal, &procs),
+        enders: enders(journal, &procs, &verdict),
         verdict,
         procs,
         duration,
@@ -52,8 +57,43 @@ pub(in crate::root) fn failure_of(journal: &Journal, first: &ProcEnd) -> JobVerd
     }
 }
 
-/// Those that have ended ranks by job control, if there are several.
-fn enders(journal: &Journal, procs: &[ProcEnd]) -> Vec<Ender> {
+/// The process that failed first; for a job ended by job control, the first process that was ended.
+fn first_failed(verdict: &JobVerdict, procs: &[ProcEnd]) -> Option<ProcId> {
+    let is_killed = matches!(verdict, JobVerdict::Killed { .. });
+    let is_bad = |end: &&ProcEnd| {
+        let is_ended = is_killed && end.status.is_some_and(|status| !status.is_success());
+        (end.status.is_some() && end.is_failure()) || is_ended
+    };
+    let first = || procs.iter().filter(is_bad).min_by_key(|end| end.after).map(|end| &end.proc);
+    verdict.culprit().or_else(first).cloned()
+}
+
+/// The first rank that had failed when the end of the job was decided, if the job has gone on without it.
+fn tolerated(journal: &Journal, procs: &[ProcEnd]) -> Option<ProcEnd> {
+    if matches!(journal.desc().on_failure, FailurePolicy::Restart { .. }) {
+        return None;
+    }
+    let mut failed: Vec<(Ranges, Option<&ProcEnd>)> = Vec::new();
+    for entry in journal.entries() {
+        match entry.what() {
+            What::Failed { ranks, first, .. } => failed.push((ranks.clone(), Some(first))),
+            What::Lost { ranks, .. } => failed.push((ranks.clone(), None)),
+            What::Restarting { ranks, .. } => failed.iter_mut().for_each(|(failed, _)| {
+                failed.take(ranks);
+            }),
+            What::Ending(_) => break,
+            _ => {}
+        }
+    }
+    let ends = failed.into_iter().filter_map(|(ranks, first)| match first {
+        Some(first) if ranks.contains(first.proc.rank.0) => Some(first),
+        _ => procs.get(ranks.iter().next()? as usize),
+    });
+    ends.min_by_key(|end| end.after).cloned()
+}
+
+/// Those that have ended ranks by job control, if the reason for the job's end does not name them all.
+fn enders(journal: &Journal, procs: &[ProcEnd], verdict: &JobVerdict) -> Vec<Ender> {
     let mut open: Ranges = procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
     let mut enders: Vec<Ender> = Vec::new();
     let kills = journal.kills();
@@ -72,7 +112,7 @@ fn enders(journal: &Journal, procs: &[ProcEnd]) -> Vec<Ender> {
         }
     }
     let several = enders.iter().any(|ender| ender.by != enders[0].by);
-    if several { enders } else { Vec::new() }
+    if several || !matches!(verdict, JobVerdict::Killed { .. }) { enders } else { Vec::new() }
 }
 
 /// The reason recorded while the job ran; otherwise the one that its processes' ends show.

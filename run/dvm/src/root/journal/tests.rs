@@ -277,6 +277,38 @@ fn the_report_names_the_first_failure_and_lost_ranks() {
 }
 
 #[test]
+fn the_first_failure_decides_though_the_job_has_gone_on() {
+    let by = ProcId::new(&Nspace::new("tool").unwrap(), Rank(0));
+    let kill = |rank| What::Killed { ranks: Ranges::single(rank), by: by.clone(), signal: 9 };
+    let killed = || JobVerdict::Killed { by: by.clone(), signal: 9, first: None };
+    let aborted = || JobVerdict::Aborted { by: proc(0), status: Status(7), message: "why".to_owned() };
+    let lost = || JobVerdict::NodeLost { node: "n".to_owned(), why: String::new() };
+    let again = |rank| What::Restarting { ranks: Ranges::single(rank), by: None, from: None };
+    let ended = |verdict: JobVerdict, before: Vec<What>, after: Vec<What>| {
+        let mut journals = journals(9, 1 << 20);
+        let mut journal = journals.begin(at(0), at(0), placed(desc("job", 3)), None);
+        let events = before.into_iter().chain([kill(0), What::Ending(verdict)]).chain(after);
+        events.for_each(|what| {
+            journals.append(&mut journal, at(3), what);
+        });
+        let mut groups = vec![group([1, 2].into_iter().collect(), 3, 2)];
+        groups.push(EndGroup { killed_by_us: true, ..group(Ranges::single(0), 1, 4) });
+        journals.append(&mut journal, at(4), What::Exited(Box::new(Ends { groups, ..Ends::default() })));
+        let report = end_of(&journal, at(5), |_: NodeId| "n".to_owned());
+        (report.exit_code, report.first.map(|proc| proc.rank.0))
+    };
+    let early = || vec![failed(2, 3), failed(1, 5)];
+    for verdict in [killed(), aborted(), lost()] {
+        assert_eq!(ended(verdict, early(), Vec::new()), (5, Some(1)), "rank 1 has failed before rank 2");
+    }
+    let cancelled = JobVerdict::Cancelled { signal: 2 };
+    assert_eq!(ended(cancelled, early(), Vec::new()).0, 130, "the user has ended it");
+    assert_eq!(ended(killed(), vec![failed(1, 5), again(1), failed(2, 3)], Vec::new()), (3, Some(2)));
+    assert_eq!(ended(killed(), vec![failed(1, 5), again(1)], Vec::new()).0, 137);
+    assert_eq!(ended(killed(), Vec::new(), early()).0, 137, "they may have failed because of it");
+}
+
+#[test]
 fn orders_that_ended_an_earlier_process_end_no_later_one() {
     let mut journals = journals(9, 1 << 20);
     let mut journal = journals.begin(at(0), at(0), placed(desc("job", 3)), None);

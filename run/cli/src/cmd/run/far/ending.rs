@@ -100,6 +100,7 @@ fn bare(nspace: &Nspace, verdict: JobVerdict, exit_code: i32) -> JobEnd {
         tool: None,
         enders: Vec::new(),
         exit_code,
+        first: None,
         procs: Vec::new(),
         duration: Duration::ZERO,
         // Others do not report it.
