@@ -37,6 +37,7 @@ const UNSAFE_FILES: &[&str] = &[
     "lib/pmix/tests/process/waits.rs",
     "lib/shell/src/thread.rs",
     "lib/wire/tests/allocations.rs",
+    "run/node/src/link/kernel.rs",
     "run/node/src/sink.rs",
     "run/node/src/spawn/bind.rs",
     "run/node/src/spawn/child.rs",

@@ -188,6 +188,7 @@ impl Daemon {
         match input {
             Input::LinkUp { peer } => self.overlay.on_link_up(now, peer),
             Input::LinkBytes { peer, bytes } => self.overlay.on_link_bytes(now, peer, bytes),
+            Input::LinkAcked { peer, ago } => self.overlay.on_link_acked(now, peer, ago),
             Input::LinkDown { peer, why } => {
                 self.overlay.on_link_down(now, peer, &why);
                 self.starter.iter_mut().for_each(|starter| starter.on_unlinked(now, peer));

@@ -1,6 +1,7 @@
 //! The border between deciding and doing: what a shell reports to a node, and what a node asks of its shell.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_core::{CloseReason, ConnId, FileLook, PeerCred};
 use phalanx_spec::IofChannel;
@@ -23,6 +24,11 @@ pub enum Input<'a> {
     LinkBytes {
         peer: NodeId,
         bytes: &'a [u8],
+    },
+    /// The kernel of a neighbour that says nothing has acknowledged, so long ago, what was sent to it: its process exists.
+    LinkAcked {
+        peer: NodeId,
+        ago: Duration,
     },
     /// The link was lost, or an attempt to make it failed, with a reason for each address that was tried.
     LinkDown {

@@ -64,6 +64,7 @@ impl Neighbours {
                     links.taken(peer, data.len());
                 }
             }
+            LinkEvent::Acked { peer, ago } => input(Input::LinkAcked { peer, ago }),
             LinkEvent::Down { peer, why } => {
                 tracing::info!(node = peer.0, why, "no link");
                 input(Input::LinkDown { peer, why });

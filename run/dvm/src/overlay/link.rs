@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_core::Time;
 
@@ -86,6 +87,15 @@ impl<C: Cargo> Overlay<C> {
                 Ok(msg) => self.on_link_msg(now, peer, msg),
                 Err(why) => return self.drop_link(now, peer, &not_understood(&body, &why)),
             }
+        }
+    }
+
+    /// The process at the other end exists. The root may stand still (SIGSTOP cannot be announced, nor caught by a warden as at other
+    /// daemons): as long as its process is there, the user may let it go on, or end it.
+    pub(crate) fn on_link_acked(&mut self, now: Time, peer: NodeId, ago: Duration) {
+        let of_root = self.links.peers.get_mut(&peer).filter(|_| peer == NodeId::ROOT);
+        if let Some(link) = of_root {
+            link.heard = link.heard.max(now.before(ago));
         }
     }
 
@@ -240,7 +250,7 @@ impl<C: Cargo> Overlay<C> {
             link.heard = link.heard.after(late).min(now);
         }
         let (beat, silence) = (self.setup.heartbeat, self.setup.silence);
-        let of = |wanted: fn(&Link, Time, std::time::Duration) -> bool, span| {
+        let of = |wanted: fn(&Link, Time, Duration) -> bool, span| {
             let chosen = self.links.peers.iter().filter(|(_, link)| wanted(link, now, span));
             chosen.map(|(peer, _)| *peer).collect::<Vec<_>>()
         };

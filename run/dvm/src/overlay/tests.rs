@@ -461,6 +461,23 @@ fn a_daemon_that_announces_its_pause_is_not_lost_during_it() {
 }
 
 #[test]
+fn a_silent_root_whose_process_exists_is_waited_for() {
+    for (silent, other, is_lost) in [(0, 1, false), (1, 0, true)] {
+        let mut world = World::new(2, 2, 1);
+        world.deliver_all();
+        world.daemons[silent as usize] = None;
+        for _ in 0..100 {
+            world.now = world.now.after(Duration::from_secs(1));
+            world.at(NodeId(other), |overlay, now| {
+                overlay.on_link_acked(now, NodeId(silent), Duration::from_secs(2));
+                overlay.tick(now);
+            });
+        }
+        assert_eq!(world.links.is_empty(), is_lost, "daemon {silent}");
+    }
+}
+
+#[test]
 fn half_a_message_is_a_sign_of_life() {
     let mut world = World::new(2, 2, 1);
     world.deliver_all();

@@ -17,8 +17,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use super::call::Made;
+use super::kernel;
 use super::links::{LinkEvent, Shared};
 use super::records::{Opener, Sealer};
 
@@ -162,7 +164,17 @@ async fn read(
         while state.ahead.get() > MOST_AHEAD {
             state.ahead_news.notified().await;
         }
-        match from.read(&mut buffer).await {
+        let read = loop {
+            match timeout(QUIET, from.read(&mut buffer)).await {
+                Ok(read) => break read,
+                Err(_) if peer != NodeId::ROOT => {}
+                Err(_) => {
+                    let acked = kernel::acked_ago(from.as_ref()).map(|ago| LinkEvent::Acked { peer, ago });
+                    acked.into_iter().for_each(|event| drop(events.try_send(event)));
+                }
+            }
+        };
+        match read {
             Ok(0) => return "it has closed the connection".to_owned(),
             Ok(count) => opener.push(buffer.get(..count).unwrap_or_default()),
             Err(error) => return format!("the connection was lost: {error}"),
@@ -230,6 +242,8 @@ async fn linger(state: &Queues) {
     tokio::time::sleep(LINGER).await;
 }
 
+/// When the root has said nothing for so long, the kernel is asked whether its process exists.
+const QUIET: Duration = Duration::from_secs(1);
 const READ: usize = 64 << 10;
 const BATCH: usize = 256 << 10;
 /// Per link; above it, the link is not read from.

@@ -29,6 +29,8 @@ pub enum LinkEvent {
     Up { peer: NodeId, at: SocketAddr },
     /// Must be acknowledged by [`Links::taken`] once processed. Message boundaries are not visible here.
     Bytes { peer: NodeId, data: Vec<u8> },
+    /// The root says nothing, but its kernel has acknowledged, so long ago, what was sent to it: its process exists.
+    Acked { peer: NodeId, ago: Duration },
     /// There is room again on a link for which [`Links::is_full`] was true.
     Room { peer: NodeId },
     /// The link was lost, or could not be established. Not sent for links that the owner has closed.

@@ -15,6 +15,7 @@ mod door;
 mod flow;
 mod handshake;
 mod introduction;
+mod kernel;
 mod links;
 mod network;
 mod records;

@@ -53,6 +53,30 @@ fn a_suspended_job_outlasts_the_host_timeout() {
     site.expect_nothing_left();
 }
 
+#[test]
+fn a_job_outlasts_a_launcher_that_is_stopped_unasked() {
+    let site = Site::new();
+    let script =
+        "echo rank $PMIX_RANK runs; until [ -e /tmp/go ]; do sleep 0.1; done; echo rank $PMIX_RANK ends";
+    let words = "run -q --host-timeout 3 --host n1,n2,n3 --map-by node -n 3 sh -c";
+    let job = site.px(1, words).arg(script).start();
+    (0..3).for_each(|rank| job.until_said(&format!("rank {rank} runs")));
+    let signal = |signal: &str| drop(site.host(1).run(&["pkill", signal, "-o", "-x", "px"]).expect("pkill"));
+    // This signal can be neither caught nor announced.
+    signal("-STOP");
+    eventually("px stands still", || stands(&site));
+    // Only the passing of this time matters.
+    std::thread::sleep(Duration::from_secs(10));
+    assert_eq!((site.count("sh"), stopped(&site, "sh")), (vec![1; 3], vec![0; 3]));
+    signal("-CONT");
+    for number in 1..=3 {
+        fs::write(site.host(number).path("/tmp/go"), "").expect("a file");
+    }
+    let outcome = job.wait().expect_code(0);
+    (0..3).for_each(|rank| outcome.assert_line(&format!("rank {rank} ends")));
+    site.expect_nothing_left();
+}
+
 /// Whether the oldest px of the first host stands still.
 fn stands(site: &Site) -> bool {
     stopped(site, "px")[0] == 1

@@ -262,6 +262,18 @@ fn a_host_that_is_cut_off_is_noticed_and_ends_its_ranks() {
 }
 
 #[test]
+fn ranks_end_when_the_head_is_cut_off() {
+    let site = Site::new();
+    let job = site.run(6).args(["--host-timeout", "6", "sleep", "1000"]).outlived().start();
+    eventually("all ranks run", || site.count("sleep") == [2, 2, 2]);
+    site.host(1).cut().expect("cutting");
+    job.wait().expect_failure();
+    eventually("ranks of the other hosts end as well", || site.count("sleep") == [0; 3]);
+    site.host(1).rejoin().expect("plugging in");
+    site.expect_nothing_left();
+}
+
+#[test]
 fn a_host_that_freezes_is_noticed_and_does_no_harm_later() {
     let site = Site::new();
     let job = site.run(6).args(["--host-timeout", "10", "sleep", "1000"]).outlived().start();

@@ -33,7 +33,10 @@ fn echo(host: &Host, networks: &[&str], tell: &Sender<Candidates>) {
                     links.send(peer, data).expect("a link");
                 }
                 LinkEvent::Down { .. } => return,
-                LinkEvent::Up { .. } | LinkEvent::Room { .. } | LinkEvent::Refused { .. } => {}
+                LinkEvent::Up { .. }
+                | LinkEvent::Acked { .. }
+                | LinkEvent::Room { .. }
+                | LinkEvent::Refused { .. } => {}
             }
         }
     };
