@@ -65,6 +65,9 @@ pub(super) fn take_welcome(
             if welcome.security != Status::SUCCESS {
                 return Err(InitError::Refused(welcome.security));
             }
+            if link.config.server.as_ref().is_some_and(|meant| meant.server != welcome.server) {
+                return Err(InitError::WrongServer { got: welcome.server });
+            }
             if let Some(assigned) = welcome.assigned {
                 become_named(link, assigned)?;
             }

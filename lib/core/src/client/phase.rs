@@ -64,6 +64,10 @@ pub enum InitError {
     TooManyServers,
     /// The server's answer to the handshake is inconsistent.
     BadWelcome(String),
+    /// The address is now another server's.
+    WrongServer {
+        got: ProcId,
+    },
     /// The server sent the data of another job.
     WrongJob {
         got: Nspace,
@@ -115,7 +119,9 @@ impl InitError {
     pub fn status(&self) -> Status {
         match self {
             InitError::Again => Status::ERR_INIT,
-            InitError::Unreachable | InitError::TurnedAway => Status::ERR_UNREACH,
+            InitError::Unreachable | InitError::TurnedAway | InitError::WrongServer { .. } => {
+                Status::ERR_UNREACH
+            }
             InitError::Foreign => Status::ERR_NO_PERMISSIONS,
             InitError::Refused(status) => *status,
             InitError::TimedOut => Status::ERR_TIMEOUT,
@@ -142,6 +148,9 @@ impl fmt::Display for InitError {
             InitError::TooManyServers => f.write_str("this tool has as many servers as it can have"),
             InitError::BadWelcome(problem) => {
                 write!(f, "the server's answer to the handshake makes no sense: {problem}")
+            }
+            InitError::WrongServer { got } => {
+                write!(f, "that address is now another server's, {got}")
             }
             InitError::WrongJob { got } => write!(f, "the server sent the data of another job, {got}"),
         }

@@ -181,7 +181,12 @@ impl World {
 
     /// The attempt has the number of the port.
     fn ask(&mut self, port: u16) -> CallId {
-        let uri = ServerUri::parse(&format!("srv-{port}.0;tcp4://127.0.0.1:{port}")).unwrap();
+        self.ask_former(&format!("srv-{port}.0"), port)
+    }
+
+    /// Asks the server at an address that it once had.
+    fn ask_former(&mut self, former: &str, port: u16) -> CallId {
+        let uri = ServerUri::parse(&format!("{former};tcp4://127.0.0.1:{port}")).unwrap();
         let (attempt, patience) = (Attempt(port.into()), Duration::from_secs(30));
         self.call(ToolCall::Ask { attempt, uri, dialect: V41, patience, secret: None })
     }
@@ -252,6 +257,17 @@ fn a_name_that_the_first_server_gives_stays_the_tools_own() {
     world.given = "other";
     assert_eq!(world.attach(2, false), Ok(proc("given")));
     assert_eq!(world.servers(), ["srv-1", "srv-2"]);
+}
+
+#[test]
+fn a_server_at_the_address_of_another_one_is_not_taken_for_it() {
+    let mut world = World::new(None, [1, 2]);
+    for former in ["srv-2.0", "gone.0", "srv-1.1"] {
+        let asked = world.ask_former(former, 1);
+        assert_eq!(world.asked(asked), Some(Err(InitError::WrongServer { got: proc("srv-1") })));
+    }
+    assert!(world.servers().is_empty());
+    assert_eq!(world.attach(1, false), Ok(proc("given")), "it has taken no name from there");
 }
 
 #[test]
