@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_dvm::{
-    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Measured, MpiLibrary, Node, NodeConfig,
-    NodeId, NodeUsage, ProcStart, Report, Rules, SpawnFailure, SpawnStep, Tree, Usage,
+    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, LogLine, Measured, MpiLibrary, Node,
+    NodeConfig, NodeId, NodeUsage, ProcStart, Report, Rules, SpawnFailure, SpawnStep, Tree, Usage,
 };
 use phalanx_spec::IofChannel;
 use phalanx_topo::Topology;
@@ -42,6 +42,8 @@ pub struct World<S: RankServer> {
     /// The paths that daemons have to remove, and those that they have removed, in order.
     pub registered: BTreeMap<(NodeId, Nspace, Text), Cleanup>,
     pub removed: Vec<(NodeId, Text)>,
+    /// The lines that daemons have written for processes that log.
+    pub logged: Vec<(NodeId, LogLine)>,
     /// The MPI libraries that processes will be found to have loaded.
     pub loaded: BTreeMap<ProcId, MpiLibrary>,
     /// The directories that were created for processes.
@@ -164,6 +166,7 @@ impl<S: RankServer> World<S> {
             loaded: BTreeMap::new(),
             made: Vec::new(),
             removed: Vec::new(),
+            logged: Vec::new(),
             commands: Commands::default(),
             config: Some(Box::new(config)),
             server,
@@ -525,6 +528,10 @@ impl<S: RankServer> World<S> {
                 let node = Some(NodeUsage { load: [id.0 as f32; 3], ..NodeUsage::default() });
                 let measured = Box::new(Measured { daemon: Some(1 << 24), node, procs });
                 self.input(id, Input::Measured { survey, measured });
+            }
+            Effect::Log { task, line } => {
+                self.logged.push((id, line));
+                self.input(id, Input::Logged { task, result: Ok(()) });
             }
             Effect::Send { .. }
             | Effect::Close { .. }

@@ -4,6 +4,7 @@
 //! our daemon, a simulation) feeds [`Input`]s and carries out [`Output`]s.
 #![forbid(unsafe_code)]
 
+pub mod base64;
 pub mod calendar;
 pub mod client;
 pub mod explain;

@@ -24,8 +24,8 @@ use fleet::FleetArgs;
 use phalanx_dvm::spawn::MOST_RESTARTS;
 use serve::ServeArgs;
 use tools::{
-    AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, RanksArgs, ServerArgs, TopArgs,
-    UnpublishArgs, WhyArgs,
+    AttachArgs, EventsArgs, LogArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, RanksArgs, ServerArgs,
+    TopArgs, UnpublishArgs, WhyArgs,
 };
 
 /// Run and observe PMIx jobs.
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Query(QueryArgs),
     /// Follow events
     Events(EventsArgs),
+    /// Show the record of a job, or write to it
+    Log(LogArgs),
     /// Publish values for others to look up
     Publish(PublishArgs),
     /// Look up what others have published
@@ -384,6 +386,7 @@ mod tests {
             include_str!("../../../docs/guide/tools.md"),
             include_str!("../../../docs/guide/dvm.md"),
             include_str!("../../../docs/guide/control.md"),
+            include_str!("../../../docs/guide/log.md"),
         ];
         let px = Px::command();
         let commands = px.get_subcommands().filter(|command| !command.is_hide_set());

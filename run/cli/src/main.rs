@@ -10,7 +10,6 @@ mod compat;
 mod detached;
 mod failure;
 mod keepalive;
-mod log;
 mod origin;
 mod outer;
 mod output;
@@ -18,6 +17,7 @@ mod render;
 mod resolve;
 mod standstill;
 mod tool;
+mod trace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -99,6 +99,7 @@ fn px(mut args: Vec<OsString>) -> u8 {
         Ok(Command::Wait(args)) => finish(cmd::wait::run(&args), args.json),
         Ok(Command::Query(args)) => finish(cmd::query::run(&args), args.json),
         Ok(Command::Events(args)) => finish(cmd::events::run(&args), args.json),
+        Ok(Command::Log(args)) => finish(cmd::log::run(&args), args.json),
         Ok(Command::Publish(args)) => finish(cmd::publish::publish(&args), args.json),
         Ok(Command::Lookup(args)) => finish(cmd::publish::lookup(&args), args.json),
         Ok(Command::Unpublish(args)) => finish(cmd::publish::unpublish(&args), args.json),

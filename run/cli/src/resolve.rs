@@ -68,6 +68,8 @@ pub(crate) struct Serve {
     pub(crate) reach: Reach,
     /// Files for its address.
     pub(crate) files: Vec<PathBuf>,
+    /// The command that sends mails.
+    pub(crate) mail: Option<String>,
 }
 
 /// How much px itself prints, and in which form.
@@ -147,7 +149,8 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
 /// A process that started us as its launcher may wait for our address, too.
 pub(crate) fn serve(args: &ServeArgs, here: &Here) -> Serve {
     let reach = args.remote_connections.map_or(Reach::Node, Reach::Network);
-    Serve { reach, files: rendezvous_file(here).into_iter().chain(args.report_uri.clone()).collect() }
+    let files = rendezvous_file(here).into_iter().chain(args.report_uri.clone()).collect();
+    Serve { reach, files, mail: args.mail_with.clone() }
 }
 
 /// The file that the process which started us has named, for our address or for that of an existing server.

@@ -18,8 +18,8 @@ use pmix::{DataArray, Info, Nspace, Query, Status, TRUST_USER, Tool, Value, keys
 
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
-use crate::log;
 use crate::render::{hint, value, words};
+use crate::trace;
 
 /// Attaches to the server that the options name. `as_json`: the form of messages meanwhile.
 pub(crate) fn attach(server: &ServerArgs, as_json: bool) -> Result<Tool, Failure> {
@@ -36,7 +36,7 @@ fn try_attach(
     more: &[Info],
     as_json: bool,
 ) -> Result<Result<Tool, pmix::Error>, Failure> {
-    log::start(None);
+    trace::start(None);
     let mut info = connection(server)?;
     info.extend_from_slice(more);
     Ok(unless_soon(as_json, || init(&info)))

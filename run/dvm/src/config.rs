@@ -60,6 +60,8 @@ pub struct Rules {
     pub steer: Steer,
     /// The shell command that provisions nodes.
     pub provision: Option<Text>,
+    /// The shell command that sends the mail that it reads from standard input; without one, sendmail does.
+    pub mail: Option<Text>,
     /// Nothing reads the reports to the user.
     pub unheard: bool,
 }

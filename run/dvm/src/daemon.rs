@@ -239,6 +239,7 @@ impl Daemon {
             Input::Measured { survey, measured } => {
                 self.tell_local(now, ToLocal::Measured { survey, measured });
             }
+            Input::Logged { task, result } => self.tell_local(now, ToLocal::Logged { task, result }),
             // Connections belong to the server; timers are checked after every input.
             Input::Opened { .. } | Input::Bytes { .. } | Input::Writable { .. } | Input::Closed { .. } => {}
             // For our server.

@@ -10,7 +10,7 @@ use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::id::NodeId;
 use crate::job::JobRequest;
-use crate::msg::{Cleanup, Control, ExitStatus, Measured, MpiLibrary, SpawnFailure, Survey};
+use crate::msg::{Cleanup, Control, ExitStatus, LogLine, Measured, MpiLibrary, SpawnFailure, Survey, TaskId};
 use crate::report::Report;
 
 /// An event at this node.
@@ -147,6 +147,12 @@ pub enum Input<'a> {
         measured: Box<Measured>,
     },
 
+    /// The answer to [`Effect::Log`]; an error states the reason.
+    Logged {
+        task: TaskId,
+        result: Result<(), String>,
+    },
+
     Tick,
 }
 
@@ -259,6 +265,11 @@ pub enum Effect {
     Measure {
         survey: Survey,
         pids: Vec<(u32, u32)>,
+    },
+    /// Write this for a process that logs.
+    Log {
+        task: TaskId,
+        line: LogLine,
     },
     /// After [`Input::StandStill`]: what was said until now is all that others need to hear before.
     MayBeStopped,

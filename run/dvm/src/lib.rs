@@ -41,8 +41,8 @@ pub use id::NodeId;
 pub use job::{AppSpec, Ender, JobEnd, JobRequest, JobVerdict, Phases, ToolProcess, Waited};
 pub use msg::{
     Cleanup, CleanupRequest, Control, DirectoryRules, EnvChange, ExitStatus, FailurePolicy, LEAST_CHARGE,
-    Measured, MpiLibrary, NodeUsage, PREEMPT, ProcEnd, STANDS_STILL, SpawnFailure, SpawnStep, StdinTarget,
-    Survey, Usage, charge,
+    LogLine, Measured, MpiLibrary, NodeUsage, PREEMPT, ProcEnd, STANDS_STILL, SpawnFailure, SpawnStep,
+    StdinTarget, Survey, TaskId, Usage, charge,
 };
 pub use node::Node;
 pub use overlay::{Hop, Tree};

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use phalanx_core::{CloseReason, ConnId, FileLook, Time, Waiting};
-use phalanx_dvm::{Effect, Input, Report};
+use phalanx_dvm::{Effect, Input, Report, TaskId};
 use phalanx_shell::collected::Written;
 use phalanx_shell::listen::Listener;
 use phalanx_shell::look::look_at;
@@ -30,6 +30,7 @@ use crate::foreign;
 use crate::handle::{Explanation, NodeChannels, Request};
 use crate::link::LinkEvent;
 use crate::listen::{self, WatchedListener};
+use crate::logs;
 use crate::neighbours::Neighbours;
 use crate::procs::{Happening, Happenings, Procs};
 use crate::session::Session;
@@ -61,6 +62,10 @@ pub(crate) enum Wake {
     Looked {
         look: u64,
         file: Option<FileLook>,
+    },
+    Logged {
+        task: TaskId,
+        result: Result<(), String>,
     },
 }
 
@@ -351,6 +356,13 @@ impl<D: Decide> Owner<D> {
                 }
                 self.news.push(Input::Measured { survey, measured });
             }
+            Effect::Log { task, line } => {
+                let (wakes, of) = (self.wakes.0.clone(), task.clone());
+                let told = move |result| drop(wakes.blocking_send(Wake::Logged { task: of, result }));
+                if let Err(why) = logs::write(line, told) {
+                    self.news.push(Input::Logged { task, result: Err(why) });
+                }
+            }
             Effect::MayBeStopped => self.may_stand = true,
             Effect::Stop => self.stopping = true,
             effect @ (Effect::Connect { .. } | Effect::Link { .. } | Effect::Unlink { .. }) => {
@@ -434,6 +446,7 @@ impl<D: Decide> Owner<D> {
             }
             Wake::StdinWritable(proc) => self.procs.stdin_writable(&proc, &mut self.news),
             Wake::StdinWanted(proc) => self.procs.stdin_wanted(proc, &mut self.news),
+            Wake::Logged { task, result } => self.input(Input::Logged { task, result }),
             Wake::Looked { look, file } => self.input(Input::Looked { look, file }),
             Wake::BatchResolved(id) => self.procs.batch_resolved(id, &mut self.session, &mut self.news),
         }

@@ -24,6 +24,7 @@ mod handle;
 mod hunt;
 pub mod link;
 mod listen;
+mod logs;
 mod machine;
 mod member;
 mod neighbours;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Source;
 use super::style::{Form, Style, Tag};
+use crate::base64;
 use crate::calendar::date;
 
 /// Appends `bytes`, which are lines, pieces of lines or (raw) chunks of `source`. `starts`: they begin a line. `now`: since the
@@ -17,10 +18,23 @@ pub fn append(
     starts: bool,
     now: Duration,
 ) {
+    append_as(out, style, source.stream.channel.name(), source, bytes, starts, now);
+}
+
+/// The same for what is no output stream, but is shown like one of this name.
+pub fn append_as(
+    out: &mut Vec<u8>,
+    style: &Style,
+    name: &str,
+    source: &Source<'_>,
+    bytes: &[u8],
+    starts: bool,
+    now: Duration,
+) {
     match style.form {
         Form::Text if style.tag == Tag::None && !style.timestamp => out.extend_from_slice(bytes),
         Form::Text => {
-            let prefix = prefix(style, source, now);
+            let prefix = prefix(style, name, source, now);
             for (index, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
                 if starts || index > 0 {
                     out.extend_from_slice(prefix.as_bytes());
@@ -28,11 +42,11 @@ pub fn append(
                 out.extend_from_slice(line);
             }
         }
-        Form::Json => json(out, style, source, bytes, now),
-        Form::Xml if style.raw => xml(out, style, source, bytes, true, now),
+        Form::Json => json(out, style, name, source, bytes, now),
+        Form::Xml if style.raw => xml(out, style, name, source, bytes, true, now),
         Form::Xml => bytes.split_inclusive(|b| *b == b'\n').for_each(|line| match line.split_last() {
-            Some((b'\n', line)) => xml(out, style, source, line, true, now),
-            _ => xml(out, style, source, line, false, now),
+            Some((b'\n', line)) => xml(out, style, name, source, line, true, now),
+            _ => xml(out, style, name, source, line, false, now),
         }),
     }
 }
@@ -53,14 +67,14 @@ pub fn closing(form: Form) -> &'static str {
     }
 }
 
-fn prefix(style: &Style, source: &Source<'_>, now: Duration) -> String {
+fn prefix(style: &Style, name: &str, source: &Source<'_>, now: Duration) -> String {
     let mut prefix = String::new();
     if style.timestamp {
         prefix.push_str(&timestamp(now));
         prefix.push(' ');
     }
     let proc = &source.stream.proc;
-    let (rank, name) = (proc.rank.0, source.stream.channel.name());
+    let rank = proc.rank.0;
     match style.tag {
         Tag::None => {}
         Tag::Rank => prefix.push_str(&format!("{rank}: ")),
@@ -86,14 +100,14 @@ fn job(source: &Source<'_>) -> String {
 }
 
 /// `{"type":"output","nspace":"...","rank":0,"stream":"stdout","data":"..."}`, one object per line, or for the whole chunk.
-fn json(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], now: Duration) {
+fn json(out: &mut Vec<u8>, style: &Style, name: &str, source: &Source<'_>, bytes: &[u8], now: Duration) {
     let proc = &source.stream.proc;
     let nspace = quoted(proc.nspace.as_str());
     let mut head = format!("{{\"type\":\"output\",\"nspace\":{nspace},\"rank\":{}", proc.rank.0);
     if let Some(host) = source.host {
         head.push_str(&format!(",\"host\":{}", quoted(host)));
     }
-    head.push_str(&format!(",\"stream\":\"{}\"", source.stream.channel.name()));
+    head.push_str(&format!(",\"stream\":\"{name}\""));
     if style.timestamp {
         head.push_str(&format!(",\"time\":\"{}\"", timestamp(now)));
     }
@@ -101,7 +115,7 @@ fn json(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], now
         out.extend_from_slice(head.as_bytes());
         let content = match std::str::from_utf8(bytes) {
             Ok(text) => format!(",\"data\":{}", quoted(text)),
-            Err(_) => format!(",\"base64\":\"{}\"", base64(bytes)),
+            Err(_) => format!(",\"base64\":\"{}\"", base64::encode(bytes)),
         };
         out.extend_from_slice(content.as_bytes());
         out.extend_from_slice(b"}\n");
@@ -132,9 +146,16 @@ fn quoted(text: &str) -> String {
 }
 
 /// `<stdout nspace="..." rank="0">...</stdout>`
-fn xml(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], newline: bool, now: Duration) {
+fn xml(
+    out: &mut Vec<u8>,
+    style: &Style,
+    element: &str,
+    source: &Source<'_>,
+    bytes: &[u8],
+    newline: bool,
+    now: Duration,
+) {
     let proc = &source.stream.proc;
-    let element = source.stream.channel.name();
     let mut text =
         format!("<{element} nspace=\"{}\" rank=\"{}\"", escaped(proc.nspace.as_str()), proc.rank.0);
     if let Some(host) = source.host {
@@ -153,7 +174,7 @@ fn xml(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], newl
         Ok(content) if content.chars().all(fits_xml) => escaped(content),
         _ => {
             text.push_str(" encoding=\"base64\"");
-            base64(bytes)
+            base64::encode(bytes)
         }
     };
     let _ = writeln!(out, "{text}>{content}</{element}>");
@@ -177,19 +198,6 @@ fn escaped(text: &str) -> String {
         }
     }
     escaped
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().chain([&0, &0]).take(3).fold(0u32, |bits, b| bits << 8 | u32::from(*b));
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit)) & 63;
-            text.push(if digit <= group.len() { char::from(DIGITS[value as usize]) } else { '=' });
-        }
-    }
-    text
 }
 
 /// `2026-11-20T16:39:01.123456Z`

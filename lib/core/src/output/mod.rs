@@ -10,7 +10,7 @@ mod names;
 mod owed;
 mod style;
 
-pub use format::{append, closing, opening};
+pub use format::{append, append_as, closing, opening};
 pub use formatter::{Moment, OutputFormatter, Ready};
 pub use lines::{Lines, MOST_HELD, Rules, Segment};
 pub use names::{BadPattern, Files};

@@ -19,4 +19,11 @@ pub(crate) struct ServeArgs {
     /// Write this server's address to FILE, which is a rendezvous file for '--file' of other commands
     #[arg(long, value_name = "FILE")]
     pub(crate) report_uri: Option<PathBuf>,
+
+    /// What sends the mails that ranks and tools log: a command for sh [default: sendmail -t -i]
+    ///
+    /// It runs on the first host, reads a mail from standard input and takes the recipients from the header. The server that the
+    /// request names is in PHALANX_MAIL_SERVER and PHALANX_MAIL_PORT.
+    #[arg(long, value_name = "COMMAND", help_heading = "Logs")]
+    pub(crate) mail_with: Option<String>,
 }

@@ -178,6 +178,23 @@ pub(crate) struct EventsArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+pub(crate) struct LogArgs {
+    /// The job
+    pub(crate) job: String,
+
+    /// A text to write to the record of the job; without one, the record is shown
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Vec<OsString>,
+
+    /// Print JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
 pub(crate) struct AttachArgs {
     /// The job, and which of its ranks: px-host-7@7:0-3,8
     #[arg(value_name = "JOB[:RANKS]")]

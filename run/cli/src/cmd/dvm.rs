@@ -61,7 +61,7 @@ async fn serve(
 ) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let mut keepalive = Keepalive::of_environment(Some(origin));
-    let Serve { reach, files } = resolve::serve(&args.serve, here);
+    let Serve { reach, files, mail } = resolve::serve(&args.serve, here);
     let limits = Limits { ended_jobs: args.keep_jobs, ..hosts.limits() };
     let mut running = Running::root(RootOptions {
         inherited,
@@ -80,6 +80,7 @@ async fn serve(
         rules: Rules {
             steer: args.steer.into(),
             provision: args.provision_command.as_deref().map(Into::into),
+            mail: mail.map(Into::into),
             unheard: background::is_here(),
         },
         limits,

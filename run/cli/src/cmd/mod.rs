@@ -7,6 +7,7 @@ pub(crate) mod daemon;
 pub(crate) mod dvm;
 pub(crate) mod events;
 pub(crate) mod hello;
+pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod ps;
 pub(crate) mod publish;

@@ -44,6 +44,7 @@ fn of_launchers_only(job: &JobArgs) -> Option<(&'static str, &'static str)> {
         ("--host-timeout", job.fleet.host_timeout.is_some(), STARTED),
         ("--remote-connections", job.serve.remote_connections.is_some(), REACHED_THERE),
         ("--report-uri", job.serve.report_uri.is_some(), REACHED_THERE),
+        ("--mail-with", job.serve.mail_with.is_some(), "start that DVM with it"),
     ];
     all.into_iter().find(|(_, given, _)| *given).map(|(option, _, why)| (option, why))
 }

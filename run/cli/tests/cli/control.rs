@@ -7,14 +7,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A directory for the files of servers, so that only those of this test are found.
-struct OwnTmp(tempfile::TempDir);
+pub(crate) struct OwnTmp(tempfile::TempDir);
 
 impl OwnTmp {
-    fn new() -> OwnTmp {
+    pub(crate) fn new() -> OwnTmp {
         OwnTmp(tempfile::tempdir().expect("a directory"))
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.0.path().join(name)
     }
 
@@ -25,7 +25,7 @@ impl OwnTmp {
         command
     }
 
-    fn px(&self, words: &[&str]) -> Output {
+    pub(crate) fn px(&self, words: &[&str]) -> Output {
         self.command(words).output().expect("px runs")
     }
 
@@ -56,7 +56,7 @@ impl OwnTmp {
     }
 
     /// Starts a script as the ranks of a detached job; returns its name.
-    fn job(&self, ranks: &str, script: &str) -> String {
+    pub(crate) fn job(&self, ranks: &str, script: &str) -> String {
         let started = self.px(&["run", "-q", "--detach", "-n", ranks, "sh", "-c", script]);
         assert!(started.status.success(), "{started:?}");
         said(&started.stdout).trim().to_owned()
@@ -82,7 +82,7 @@ impl OwnTmp {
     }
 }
 
-fn said(bytes: &[u8]) -> String {
+pub(crate) fn said(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

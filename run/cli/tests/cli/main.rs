@@ -3,6 +3,7 @@
 mod command_line;
 mod control;
 mod input;
+mod logs;
 mod nested;
 mod programs;
 mod run;

@@ -199,6 +199,28 @@ fn downs() -> Vec<Down> {
             id: task(),
             task: Arc::new(Task::Survey(Subject::Stacks { nspace: nspace.clone(), ranks: Some(ranks()) })),
         },
+        Down::Task {
+            id: task(),
+            task: Arc::new(Task::Log {
+                item: 300,
+                line: LogLine::Syslog { priority: 191, line: "\u{e4}".into() },
+            }),
+        },
+        Down::Task {
+            id: task(),
+            task: Arc::new(Task::Log {
+                item: 0,
+                line: LogLine::File { path: "/x".into(), line: "y".into() },
+            }),
+        },
+        Down::Task {
+            id: task(),
+            task: Arc::new(Task::Mail {
+                item: 1,
+                mail: Mail { text: "To: x".into(), server: Some("mx".into()), port: Some(25) },
+                limit: some_time(),
+            }),
+        },
         Down::Dead { nspace: nspace.clone(), ranks: ranks() },
         Down::Watch { nspace: nspace.clone(), ranks: ranks() },
         Down::Expect(collective()),

@@ -1,9 +1,11 @@
-//! Commands that run beside processes: to checkpoint programs that do not use PMIx, to read stacks, and to provision nodes.
+//! Commands that run beside processes: to checkpoint programs that do not use PMIx, to read stacks, to provision nodes, and to send
+//! mails.
 //!
 //! To the shell a command is a process in a namespace of its own. The reason of a failure is the last line of its output.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_spec::{IofChannel, Rank, Status};
@@ -15,7 +17,7 @@ use crate::local::job::Jobs;
 use crate::local::stacks;
 use crate::local::timer::Timer;
 use crate::local::turn::{Cx, ToLocal};
-use crate::msg::{ExitStatus, Found, Members, OpId, Part, Results, SpawnFailure, Stacks, TaskId};
+use crate::msg::{ExitStatus, Found, Mail, Members, OpId, Part, Results, SpawnFailure, Stacks, TaskId};
 use crate::ranges::Ranges;
 use crate::signals::SIGKILL;
 
@@ -87,6 +89,8 @@ struct Line {
     limit: Duration,
     /// Standard output is the product, and not only the reason of a failure.
     produces: bool,
+    /// All of its standard input.
+    input: Option<Arc<[u8]>>,
 }
 
 impl Commands {
@@ -127,7 +131,7 @@ impl Commands {
                 env.push(format!("PHALANX_PID={pid}").into());
                 env.push(Text::from_bytes(&[b"PHALANX_CHECKPOINT=", name.as_bytes()].concat()));
                 let (shell, cwd) = (shell.clone(), app.cwd.clone());
-                lines.push_back((Some(of), Line { shell, env, cwd, limit, produces: false }));
+                lines.push_back((Some(of), Line { shell, env, cwd, limit, produces: false, input: None }));
             }
         }
         self.begin(cx, task, lines, Gathered::Results(results));
@@ -150,8 +154,8 @@ impl Commands {
             };
             let mut env = cx.config.env.clone();
             env.push(format!("PHALANX_PID={pid}").into());
-            let line =
-                Line { shell: stacks::READER.into(), env, cwd: None, limit: stacks::LIMIT, produces: true };
+            let (shell, limit) = (stacks::READER.into(), stacks::LIMIT);
+            let line = Line { shell, env, cwd: None, limit, produces: true, input: None };
             lines.push_back((Some(ProcId::new(nspace, *rank)), line));
         }
         self.begin(cx, task, lines, Gathered::Stacks(stacks));
@@ -176,8 +180,21 @@ impl Commands {
         if let Some(image) = image {
             env.push(Text::from_bytes(&[b"PHALANX_PROVISION_IMAGE=", image.as_bytes()].concat()));
         }
-        let lines = VecDeque::from([(None, Line { shell, env, cwd: None, limit, produces: false })]);
-        self.begin(cx, task, lines, Gathered::Results(results));
+        let line = Line { shell, env, cwd: None, limit, produces: false, input: None };
+        self.begin(cx, task, [(None, line)].into(), Gathered::Results(results));
+    }
+
+    /// Sends a mail with the site's command, or else with sendmail.
+    pub(super) fn send_mail(&mut self, cx: &mut Cx<'_>, task: &TaskId, mail: &Mail, limit: Duration) {
+        let shell = cx.config.rules.mail.clone().unwrap_or_else(|| SENDMAIL.into());
+        let mut env = cx.config.env.clone();
+        if let Some(server) = &mail.server {
+            env.push(Text::from_bytes(&[b"PHALANX_MAIL_SERVER=", server.as_bytes()].concat()));
+        }
+        env.extend(mail.port.map(|port| format!("PHALANX_MAIL_PORT={port}").into()));
+        let input = Some(mail.text.as_bytes().into());
+        let line = Line { shell, env, cwd: None, limit, produces: false, input };
+        self.begin(cx, task, [(None, line)].into(), Gathered::Results(Results::default()));
     }
 
     fn begin(
@@ -236,7 +253,7 @@ impl Commands {
             env: line.env,
             cwd: line.cwd,
             cpus: None,
-            stdin: StdinPlan::Null,
+            stdin: if line.input.is_some() { StdinPlan::Pipe } else { StdinPlan::Null },
             diag: false,
             asked_first: false,
             may_leave: false,
@@ -244,12 +261,20 @@ impl Commands {
         for channel in CHANNELS {
             cx.effect(Effect::Credit { proc: proc.clone(), channel, bytes: AHEAD });
         }
+        if let Some(data) = line.input {
+            cx.effect(Effect::Stdin { proc: proc.clone(), data });
+            cx.effect(Effect::StdinEnd { proc });
+        }
     }
 
     /// Handles an event of a command; returns an event of a process.
     pub(super) fn not_of_these(&mut self, cx: &mut Cx<'_>, input: ToLocal) -> Option<ToLocal> {
         match &input {
-            ToLocal::Spawned { proc, .. } if self.has(proc) => {}
+            // A command that leaves its input unread has its reasons, and its exit code shows them.
+            ToLocal::Spawned { proc, .. }
+            | ToLocal::StdinTaken { proc, .. }
+            | ToLocal::StdinRefused { proc }
+                if self.has(proc) => {}
             ToLocal::SpawnFailed { proc, failure } if self.has(proc) => {
                 self.on_ended(cx, proc, Err(Fault::NotStarted(failure.clone())), [false; 2]);
             }
@@ -384,6 +409,8 @@ fn last_line(said: &[u8]) -> Option<String> {
     said.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
+/// Sends the mail on standard input to the recipients in its header. It is outside the search path of ordinary users.
+const SENDMAIL: &str = "PATH=\"${PATH:-/usr/bin:/bin}:/usr/sbin:/usr/lib\"; export PATH; exec sendmail -t -i";
 const CHANNELS: [IofChannel; 2] = [IofChannel::STDOUT, IofChannel::STDERR];
 /// What a command may write ahead of us.
 const AHEAD: usize = 64 << 10;

@@ -19,6 +19,7 @@ mod inspect;
 mod iof;
 mod job;
 mod launch;
+mod log;
 mod orders;
 mod proc;
 mod progress;
@@ -41,6 +42,7 @@ use phalanx_core::{CallId, Time, Waiting};
 use phalanx_wire::ProcId;
 
 use crate::config::NodeConfig;
+use crate::effect::Effect;
 use crate::id::NodeId;
 use crate::msg::{Down, NodeReport, NodeTable, OpId, Survey, Task, Up};
 use crate::ranges::Ranges;
@@ -184,6 +186,7 @@ impl Tables {
             ToLocal::Measured { survey, measured } => {
                 survey::tell_measured(cx, &self.jobs, survey, *measured);
             }
+            ToLocal::Logged { task, result } => log::written(cx, task, result),
             ToLocal::Stop => self.stop(cx),
             ToLocal::Tick => {
                 // One at a time: the consequences of each timer come before the next timer.
@@ -221,6 +224,10 @@ impl Tables {
                 Task::Provision { nodes, image, limit } => {
                     self.commands.provision(cx, id, nodes, image.as_ref(), *limit);
                 }
+                Task::Log { line, .. } => {
+                    cx.effect(Effect::Log { task: id.clone(), line: line.clone() });
+                }
+                Task::Mail { mail, limit, .. } => self.commands.send_mail(cx, id, mail, *limit),
                 Task::Clear { targets } => {
                     restart::clear(cx, &mut self.jobs, id, targets);
                     self.progress(cx, &targets.nspace);

@@ -14,7 +14,7 @@ use crate::id::NodeId;
 use crate::local::calls::{Call, Calls};
 use crate::local::timer::Timer;
 use crate::msg::{
-    Down, ExitStatus, Measured, MpiLibrary, OpId, OutputPiece, Part, Side, SpawnFailure, Survey, Up,
+    Down, ExitStatus, Measured, MpiLibrary, OpId, OutputPiece, Part, Side, SpawnFailure, Survey, TaskId, Up,
 };
 use crate::timers::Timers;
 
@@ -117,6 +117,11 @@ pub(crate) enum ToLocal {
     Measured {
         survey: Survey,
         measured: Box<Measured>,
+    },
+    /// A line for a log was written, or not for this reason.
+    Logged {
+        task: TaskId,
+        result: Result<(), String>,
     },
     /// This daemon ends: what it has started must not outlive it.
     Stop,

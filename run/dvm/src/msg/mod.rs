@@ -8,6 +8,7 @@ mod end;
 pub(crate) mod environment;
 mod failure;
 mod iof;
+mod log;
 mod mpi;
 mod node;
 mod op;
@@ -43,6 +44,8 @@ pub use environment::EnvChange;
 pub use failure::{SpawnFailure, SpawnStep};
 pub(crate) use iof::{Forward, OutputPiece, TapName};
 pub use iof::{LEAST_CHARGE, charge};
+pub use log::LogLine;
+pub(crate) use log::Mail;
 pub use mpi::MpiLibrary;
 pub(crate) use node::{NodeReport, NodeTable};
 pub(crate) use op::{Agreed, Collective, GroupPart, Members, OpId, Outcome, Part, Policy, each, procs};
@@ -52,7 +55,8 @@ pub(crate) use stacks::Unread;
 pub(crate) use stacks::{Stack, Stacks};
 pub use survey::Survey;
 pub(crate) use survey::{Found, FoundProc, Stuck, Subject, Wait};
-pub(crate) use task::{Results, Task, TaskId};
+pub use task::TaskId;
+pub(crate) use task::{Results, Task};
 pub use usage::{Measured, NodeUsage, Usage};
 
 /// From the root to some daemons.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use phalanx_spec::Status;
 use phalanx_wire::Text;
 
-use super::{ControlRequest, Members, Subject};
+use super::{ControlRequest, LogLine, Mail, Members, Subject};
 use crate::encoding::encoded;
 use crate::ranges::Ranges;
 
@@ -38,6 +38,10 @@ pub(crate) enum Task {
     Renew { targets: Members },
     /// Report at once which processes of all jobs have ended or are about to, and for so long all that follow.
     TellFreed { limit: Duration },
+    /// Write a line for a process that logs; the root has given it this number.
+    Log { item: u32, line: LogLine },
+    /// Send a mail for it.
+    Mail { item: u32, mail: Mail, limit: Duration },
 }
 
 /// The result of each target: ranks of one job, grouped by equal results.
@@ -84,5 +88,7 @@ encoded!(enum Task {
     4 Checkpoint { targets, name, limit },
     5 Provision { nodes, image, limit },
     6 TellFreed { limit },
+    7 Log { item, line },
+    8 Mail { item, mail, limit },
 });
 encoded!(struct Results { ranks, why });

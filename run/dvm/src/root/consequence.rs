@@ -19,6 +19,8 @@ pub(super) enum Consequence {
     Tell { asker: Asker, status: Status, results: Vec<Info> },
     /// The daemons have reported what the queries need.
     Answer { askers: Vec<Asker>, queries: Vec<Query>, found: BTreeMap<Subject, Found> },
+    /// The answer to a log request, and lines for the requester about what has failed or is ignored.
+    Logged { askers: Vec<Asker>, from: ProcId, status: Status, notes: Vec<String> },
     /// All daemons have finished the tasks of this operation, which has more to do.
     NextStep(u64),
     /// What follows for a job from a fact about it.

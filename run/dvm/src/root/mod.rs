@@ -106,7 +106,7 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
         functions::JOB_CONTROL,
         &[msg::control::ATTRIBUTES, msg::checkpoint::ATTRIBUTES, msg::cleanup::ATTRIBUTES],
     ),
-    (functions::LOG, &[log::ATTRIBUTES]),
+    (functions::LOG, &[log::CHANNELS, log::ATTRIBUTES]),
     (functions::LOOKUP, &[publish::LOOKUP_ATTRIBUTES]),
     (functions::NOTIFY_EVENT, &[event::ATTRIBUTES]),
     (functions::PUBLISH, &[publish::PUBLISH_ATTRIBUTES]),

@@ -11,6 +11,7 @@ use crate::root::control;
 use crate::root::fate::Fact;
 use crate::root::journal::What;
 use crate::root::kind::Kind;
+use crate::root::log::{self, Logging, Means};
 use crate::root::query;
 use crate::root::record;
 use crate::root::rest;
@@ -29,7 +30,10 @@ impl Root {
         if self.operations.get::<Cramped>(number).is_some() {
             return self.try_cramped(cx, number);
         }
-        let then = self.operations.finish(cx, number, Status::ERR_TIMEOUT);
+        let then = match self.operations.get::<Logging>(number) {
+            Some(_) => log::overdue(cx, &mut self.operations, number),
+            None => self.operations.finish(cx, number, Status::ERR_TIMEOUT),
+        };
         self.carry_out(cx, then);
     }
 
@@ -45,6 +49,12 @@ impl Root {
         self.carry_out(cx, then);
     }
 
+    /// What log requests are served with.
+    pub(super) fn means(&mut self) -> Means<'_> {
+        let Root { dvm, readers, store, operations, .. } = self;
+        Means { dvm, readers, store, operations }
+    }
+
     /// The only place where one verb acts on the tables of another because of what has been decided.
     pub(super) fn carry_out(&mut self, cx: &mut Cx<'_>, all: Vec<Consequence>) {
         for consequence in all {
@@ -56,10 +66,17 @@ impl Root {
                     let waiting = (&self.operations, &self.answered);
                     query::answer(cx, &self.dvm, waiting, askers, &queries, &found);
                 }
-                // Of a restart, or of a spawn that waits for slots.
+                // The lines come first: a tool may leave when it has the answer.
+                Consequence::Logged { askers, from, status, notes } => {
+                    notes.iter().for_each(|text| self.dvm.tell_user_of(cx, &from, text));
+                    askers.into_iter().for_each(|asker| asker.answer.done(cx, status));
+                }
+                // Of a restart, of a spawn that waits for slots, or of a log request.
                 Consequence::NextStep(number) => {
                     restart::renew(cx, &mut self.dvm, &mut self.operations, number);
                     self.try_cramped(cx, number);
+                    let then = log::next_step(cx, &mut self.means(), number);
+                    self.carry_out(cx, then);
                 }
                 Consequence::Of { nspace, step } => self.take_step(cx, &nspace, step),
                 Consequence::Ended { members, by, signal } => {

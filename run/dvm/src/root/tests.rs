@@ -34,6 +34,7 @@ mod last_look;
 mod lifecycle;
 mod lives;
 mod logged;
+mod logging;
 mod nodes;
 mod restarts;
 mod slots;

@@ -71,8 +71,8 @@ impl Root {
                 tools.admit(cx, answer, request, (jobs, &config.dvm));
             }
             HostOp::Log(asked) => {
-                let status = log::log(cx, &mut self.dvm, &mut self.readers, asked);
-                answer.done(cx, status);
+                let then = log::log(cx, &mut self.means(), answer, asked);
+                self.carry_out(cx, then);
             }
             HostOp::IofPull(asked) => iof::pull(cx, &self.dvm, &mut self.readers, answer, asked),
             HostOp::PushStdin(asked) => self.inputs.push(cx, &self.dvm, answer, asked),

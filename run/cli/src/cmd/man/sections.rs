@@ -61,6 +61,7 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
                 "px-wait",
                 "px-query",
                 "px-events",
+                "px-log",
                 "px-publish",
                 "px-lookup",
                 "px-unpublish",
@@ -293,6 +294,17 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
                 ("px events --since 10m", "Show what has happened to jobs in the last ten minutes."),
                 ("px events --since 10m --follow", "The same, and then follow all events."),
             ],
+            ..TOOL
+        },
+    ),
+    (
+        "px-log",
+        Sections {
+            examples: &[
+                ("px log px-node1-4711@4711", "Show what was logged in the record of a job."),
+                ("px log px-node1-4711@4711 checked by hand", "Write to it."),
+            ],
+            see_also: &["px", "px-run", "px-ps", "px-events"],
             ..TOOL
         },
     ),

@@ -19,11 +19,11 @@ use crate::background;
 use crate::detached::Keep;
 use crate::failure::Failure;
 use crate::keepalive::Keepalive;
-use crate::log;
 use crate::origin::Origin;
 use crate::output;
 use crate::render::hint;
 use crate::resolve::{self, Here, Run};
+use crate::trace;
 use report::ExitReport;
 use runner::{JobReports, Runner};
 use user::User;
@@ -57,7 +57,7 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
         hint::say(&hint::note(&remark, run.voice.json));
     }
     if run.voice.verbose >= 2 {
-        log::start(Some("debug"));
+        trace::start(Some("debug"));
     }
     let report = run.report.as_deref().map(ExitReport::to).transpose()?;
     // Held until px ends: its reader sees no end before.
@@ -103,7 +103,7 @@ async fn job(
         system_dir: None,
         env: run.request.env.clone(),
         lasts: false,
-        rules: Rules::default(),
+        rules: Rules { mail: run.serve.mail.as_deref().map(Into::into), ..Rules::default() },
         limits: run.hosts.limits(),
     })?;
     let handle = running.handle.clone();

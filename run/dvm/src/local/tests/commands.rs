@@ -1,7 +1,8 @@
-//! Commands that run beside processes: checkpoints, and readers of stacks.
+//! Commands that run beside processes: checkpoints, readers of stacks, and mails.
 
 use super::*;
-use crate::msg::Subject;
+use crate::effect::StdinPlan;
+use crate::msg::{Mail, Subject};
 
 /// The processes started for commands: their names, and the command lines for sh.
 fn commands(scene: &LocalScene) -> Vec<(ProcId, String)> {
@@ -117,4 +118,56 @@ fn commands_end_in_time_and_with_their_job() {
     scene.exit(1, ExitStatus::Code(0));
     scene.down(Down::Forget { nspace: nspace() });
     assert!(scene.part(&open).is_some());
+}
+
+#[test]
+fn a_mail_is_the_input_of_its_command() {
+    let mut scene = LocalScene::running();
+    let send = |scene: &mut LocalScene, number: u32| {
+        scene.wishes.clear();
+        let id = TaskId { operation: 4, number, daemons: Ranges::single(1) };
+        let mail = Mail { text: "To: a@x\n\ntext\n".into(), server: Some("mx".into()), port: Some(25) };
+        let task = Task::Mail { item: 0, mail, limit: Duration::from_secs(60) };
+        scene.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+        OpId::Task(id)
+    };
+    let sent = send(&mut scene, 1);
+    let (sendmail, line) = commands(&scene).remove(0);
+    assert!(line.ends_with("exec sendmail -t -i"), "{line}");
+    let effects: Vec<&Effect> = scene
+        .wishes
+        .iter()
+        .filter_map(|wish| match wish {
+            FromLocal::Effect(effect) => Some(effect),
+            _ => None,
+        })
+        .collect();
+    let Effect::Spawn(start) = effects[0] else { panic!("{effects:?}") };
+    assert!(start.env.contains(&"PHALANX_MAIL_SERVER=mx".into()), "{:?}", start.env);
+    assert!(start.env.contains(&"PHALANX_MAIL_PORT=25".into()) && start.stdin == StdinPlan::Pipe);
+    let [.., Effect::Stdin { data, .. }, Effect::StdinEnd { proc }] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((&data[..], proc), (&b"To: a@x\n\ntext\n"[..], &sendmail));
+    scene.tell(ToLocal::Spawned { proc: sendmail.clone(), pid: 900, program: "/bin/sh".into() });
+    scene.tell(ToLocal::StdinRefused { proc: sendmail.clone() });
+    assert!(scene.posts().is_empty(), "{:?}", scene.posts());
+    scene.tell(ToLocal::Exited { proc: sendmail, status: ExitStatus::Code(75) });
+    scene.wait(1);
+    let Some(Part::Results(results)) = scene.part(&sent) else { panic!("{:?}", scene.wishes) };
+    assert_eq!(results.why(Status::ERROR), Some("its command exited with code 75"));
+
+    let late = send(&mut scene, 2);
+    let (hanging, _) = commands(&scene).remove(0);
+    scene.wait(60);
+    let kills = |wish: &FromLocal| matches!(wish, FromLocal::Effect(Effect::SignalTree { proc, .. }) if *proc == hanging);
+    assert!(scene.wishes.iter().any(kills));
+    scene.tell(ToLocal::Exited {
+        proc: hanging.clone(),
+        status: ExitStatus::Signal { number: 9, core_dumped: false },
+    });
+    scene.wait(1);
+    let is_late =
+        |part: &Part| matches!(part, Part::Results(results) if results.why(Status::ERR_TIMEOUT).is_some());
+    assert!(scene.part(&late).is_some_and(is_late), "{:?}", scene.wishes);
 }

@@ -27,6 +27,8 @@ pub(in crate::root) struct Journal {
     dropped: u64,
     /// The number of [`Moment`]s that all entries have besides their first ones.
     moments: usize,
+    /// How many of the entries are texts that were logged, and their bytes.
+    logged: (usize, usize),
     /// The processes of tools that have done something to it. A tool may be gone when the job ends.
     tools: BTreeMap<ProcId, ToolProcess>,
 }
@@ -34,7 +36,8 @@ pub(in crate::root) struct Journal {
 impl Journal {
     pub(super) fn new(desc: Arc<JobDesc>, run_by: Option<ProcId>) -> Journal {
         let entries = Vec::with_capacity(FEW);
-        Journal { desc, run_by, entries, dropped: 0, moments: 0, tools: BTreeMap::new() }
+        let (logged, tools) = ((0, 0), BTreeMap::new());
+        Journal { desc, run_by, entries, dropped: 0, moments: 0, logged, tools }
     }
 
     /// Appends an event. Returns its number, which is that of an equal event at the same time if it was merged with one.
@@ -48,6 +51,17 @@ impl Journal {
         number
     }
 
+    /// Appends a text that was logged. False: there is no room for it. Such texts take no room from what happens to the job.
+    pub(super) fn log(&mut self, number: u64, now: Time, what: What) -> bool {
+        let (count, bytes) = (self.logged.0 + 1, self.logged.1 + what.weight());
+        let has_room = count <= MOST_LOGGED && bytes <= MOST_LOGGED_BYTES;
+        if has_room {
+            self.logged = (count, bytes);
+            self.entries.push(Entry { number, at: now, what, later: Vec::new() });
+        }
+        has_room
+    }
+
     /// Adds the event to an entry with the same event of other ranks, if nothing of another kind has happened since. Returns
     /// the number.
     fn join(&mut self, number: u64, now: Time, what: &What) -> Option<u64> {
@@ -57,7 +71,8 @@ impl Journal {
         let is_open = |entry: &&mut Entry| {
             entry.what.is_akin(what) && entry.what.ranks().is_some_and(|known| !known.intersects(ranks))
         };
-        let mut open = self.entries.iter_mut().rev().take_while(is_open);
+        let happened = |entry: &&mut Entry| !matches!(entry.what, What::Logged { .. });
+        let mut open = self.entries.iter_mut().rev().filter(happened).take_while(is_open);
         let same = open.find(|entry| entry.what.is_same(what))?;
         let before = same.later.len();
         let number = same.join(Moment { number, at: now, ranks: ranks.clone() }, has_room);
@@ -82,7 +97,7 @@ impl Journal {
             What::LoadedMpi { .. } if self.mpi().is_some() => return None,
             _ => {}
         }
-        if what.may_repeat() && self.entries.len() >= MOST_ENTRIES {
+        if what.may_repeat() && self.entries.len() - self.logged.0 >= MOST_ENTRIES {
             self.dropped += 1;
             return None;
         }
@@ -430,6 +445,9 @@ impl Journal {
 const FEW: usize = 6;
 /// The most entries of one job. Events that can happen only once are entered even beyond it.
 pub(super) const MOST_ENTRIES: usize = 1024;
+/// The most texts that are logged in the record of one job, and the most bytes of them.
+pub(in crate::root) const MOST_LOGGED: usize = 1024;
+pub(in crate::root) const MOST_LOGGED_BYTES: usize = 1 << 20;
 /// Tools whose processes are known, of one job.
 const MOST_TOOLS: usize = 64;
 /// Later moments of all entries of one job; what happens then has the time of what was before.

@@ -25,7 +25,7 @@ use crate::root::premises::Premises;
 
 pub(super) use end::{end_of, failure_of};
 pub(super) use entry::{Entry, Moment};
-pub(super) use history::Journal;
+pub(super) use history::{Journal, MOST_LOGGED, MOST_LOGGED_BYTES};
 pub(super) use what::What;
 
 /// Hands out sequence numbers, and keeps the journals of ended jobs, the oldest first.
@@ -62,6 +62,12 @@ impl Journals {
     pub(super) fn append(&mut self, journal: &mut Journal, now: Time, what: What) -> u64 {
         self.last += 1;
         journal.append(self.last, now, what)
+    }
+
+    /// Appends a text that was logged. False: there is no room for it.
+    pub(super) fn log(&mut self, journal: &mut Journal, now: Time, what: What) -> bool {
+        self.last += 1;
+        journal.log(self.last, now, what)
     }
 
     /// The last number handed out.

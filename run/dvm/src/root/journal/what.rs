@@ -128,6 +128,12 @@ pub(in crate::root) enum What {
         /// The jobs that may receive the event.
         concerned: Arc<[Nspace]>,
     },
+    /// A text that a process or a tool has logged. `stated`: when, in seconds since the epoch, if it stated a time.
+    Logged {
+        by: ProcId,
+        text: String,
+        stated: Option<u64>,
+    },
     /// It is to end, for this reason.
     Ending(JobVerdict),
     /// All processes have ended, and their output is out.
@@ -304,6 +310,7 @@ impl What {
             What::Restarted { ranks, pids, programs, .. } => {
                 ranges(ranks) + pids.len() * size_of::<(u32, u32)>() + programs.weight()
             }
+            What::Logged { text, .. } => text.len(),
             What::Exited(ends) => {
                 ends.groups.iter().map(|group| size_of_val(group) + ranges(&group.ranks)).sum()
             }

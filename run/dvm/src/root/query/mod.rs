@@ -122,6 +122,7 @@ pub(crate) const QUALIFIERS: &[&str] = &[
     keys::QUERY_REPORT_MINMAX,
     keys::QUERY_REFRESH_CACHE,
     names::SINCE,
+    names::STATE,
     names::WHICH,
     names::SPAWN_JOB,
     names::SPAWN_APPS,

@@ -3,10 +3,15 @@
 /// All jobs, including those that ended lately: an array of `PMIX_JOB_INFO_ARRAY`.
 pub const JOBS: &str = "phalanx.jobs";
 /// The events of jobs, including those that ended lately, or of the one that `PMIX_NSPACE` names: [`NUMBER`], [`OMITTED`], and
-/// a [`HAPPENING`] each, the oldest first.
+/// a [`HAPPENING`] each, the oldest first. With [`STATE`] as a qualifier, only those of this kind.
 pub const HAPPENINGS: &str = "phalanx.happenings";
 /// One event of a job; [`STATE`] names it.
 pub const HAPPENING: &str = "phalanx.happening";
+/// The [`STATE`] of an event that is a text in the record of a job: `PMIX_PROCID` has logged `PMIX_LOG_MSG`; `PMIX_LOG_TIMESTAMP` is when, if
+/// it stated a time.
+pub const LOGGED: &str = "logged";
+/// A channel of `PMIx_Log`: the absolute path of a file on the node of the process that logs, to which `PMIX_LOG_MSG` is appended.
+pub const LOG_FILE: &str = "phalanx.log.file";
 /// A qualifier: only events of the last so many milliseconds.
 pub const SINCE: &str = "phalanx.since";
 /// The sequence number of an event, also in the PMIx events that announce it; of an answer, the last number in it.

@@ -24,11 +24,21 @@ pub(super) fn happenings(dvm: &Dvm, now: Time, qualifiers: &[Info]) -> DataArray
         journals.filter(|j| wanted.as_ref().is_none_or(|wanted| *wanted == j.desc().nspace)).collect();
     let is_recent = |moment: &Moment| now.since(moment.at).as_millis() <= u128::from(ago);
     let entries = journals.iter().flat_map(|j| j.entries().iter().map(move |entry| (*j, entry)));
+    let kind = qualifiers.find(names::STATE).and_then(Value::as_str);
+    let entries = entries.filter(|(_, entry)| kind.is_none_or(|kind| kind == words(entry.what())));
     let moments = entries.flat_map(|(j, entry)| entry.moments().map(move |moment| (j, entry, moment)));
     let mut entries: Vec<_> = moments.filter(|(.., moment)| is_recent(moment)).collect();
     entries.sort_by_key(|(.., moment)| moment.number);
-    let too_many = entries.len().saturating_sub(MOST_ENTRIES);
-    let omitted = too_many as u64 + journals.iter().map(|journal| journal.dropped()).sum::<u64>();
+    let mut bytes = 0;
+    let fits = |(_, entry, _): &&(&Journal, &Entry, Moment)| {
+        bytes += text_bytes(entry.what());
+        bytes <= MOST_BYTES
+    };
+    let some = entries.iter().rev().take(MOST_ENTRIES).take_while(fits).count();
+    let too_many = entries.len() - some;
+    // No text that was logged is dropped.
+    let dropped = journals.iter().map(|journal| journal.dropped()).sum::<u64>();
+    let omitted = too_many as u64 + if kind == Some(names::LOGGED) { 0 } else { dropped };
     let head = [Info::new(names::NUMBER, dvm.journals.last()), Info::new(names::OMITTED, omitted)];
     let told = entries.into_iter().skip(too_many);
     let told = told.map(|(j, entry, moment)| Info::new(names::HAPPENING, about(j, entry, &moment, now)));
@@ -46,6 +56,13 @@ fn about(journal: &Journal, entry: &Entry, moment: &Moment, now: Time) -> DataAr
     about.extend(code.map(|code| Info::new(names::CODE, code)));
     about.extend(facts(entry.what(), journal, &moment.ranks));
     DataArray::of_infos(about)
+}
+
+fn text_bytes(what: &What) -> usize {
+    match what {
+        What::Logged { text, .. } => text.len(),
+        _ => 0,
+    }
 }
 
 /// The event in a word or two.
@@ -73,6 +90,7 @@ fn words(what: &What) -> &'static str {
         What::Preempted { .. } => "preempted",
         What::Restarting { .. } => "restarting",
         What::Restarted { .. } => "restarted",
+        What::Logged { .. } => names::LOGGED,
         What::Ending(_) => "ending",
         What::Exited(_) => "exited",
         What::Ended { .. } => "ended",
@@ -124,6 +142,12 @@ fn facts(what: &What, journal: &Journal, ranks: &Ranges) -> Vec<Info> {
             facts
         }
         What::Restarted { .. } => vec![which()],
+        What::Logged { by, text, stated } => {
+            let mut facts =
+                vec![Info::new(keys::PROCID, by.clone()), Info::new(keys::LOG_MSG, text.as_str())];
+            facts.extend(stated.map(|seconds| Info::new(keys::LOG_TIMESTAMP, Value::Time(seconds))));
+            facts
+        }
         What::Ending(verdict) => {
             let mut facts = vec![Info::new(names::VERDICT, verdict.word())];
             facts.extend(verdict.node().map(|node| Info::new(keys::HOSTNAME, node)));
@@ -141,3 +165,5 @@ fn facts(what: &What, journal: &Journal, ranks: &Ranges) -> Vec<Info> {
 
 /// The most entries in one answer.
 const MOST_ENTRIES: usize = 4096;
+/// The most bytes of logged texts in one answer.
+const MOST_BYTES: usize = 4 << 20;
