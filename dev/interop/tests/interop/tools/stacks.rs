@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used)]
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use phalanx_interop::{
     Job, Library::OpenMpi4, Library::OpenMpi5, Outcome, Running, debian_file, eventually, mpi, new_directory,
@@ -71,21 +72,30 @@ fn only(programs: &[&'static str]) -> tempfile::TempDir {
     place
 }
 
+/// A job of two ranks that run already.
+fn sleepers(path: &Path) -> Running {
+    let job = px(["-n", "2", "sh", "-c", "echo here; exec sleep 1000"]).env("PATH", path).start();
+    job.until_said("here\nhere");
+    job
+}
+
 #[test]
 fn gdb_reads_stacks_where_there_is_no_eu_stack() {
     debian_file("/usr/bin/gdb", "gdb");
     let path = only(&["/usr/bin/gdb"]);
-    let job = px(["-n", "2", "sleep", "1000"]).env("PATH", path.path()).start();
-    let tree = stacks(&job, &[]).expect_code(0);
-    assert!(tree.stdout.starts_with("sleep  [ranks 0-1]\n"), "{tree}");
-    tree.expect_stdout(&["nanosleep"]);
+    let job = sleepers(path.path());
+    // The shells become their programs.
+    eventually("both ranks sleep", || {
+        let tree = stacks(&job, &[]).expect_code(0);
+        tree.stdout.starts_with("sleep  [ranks 0-1]\n") && tree.stdout.contains("nanosleep")
+    });
     job.end();
 }
 
 #[test]
 fn without_a_reader_it_says_what_is_missing() {
     let path = only(&[]);
-    let job = px(["-n", "2", "sleep", "1000"]).env("PATH", path.path()).start();
+    let job = sleepers(path.path());
     let none = stacks(&job, &[]).expect_failure();
     none.expect_stderr(&["no stacks of ranks 0-1: neither eu-stack (of elfutils) nor gdb is in PATH"]);
     job.end();
