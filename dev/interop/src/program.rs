@@ -202,7 +202,7 @@ fn compiled(library: Library, source: &Path) -> PathBuf {
     let binary = directory.join(source.file_stem().expect("a source file has a name"));
     fs::create_dir_all(&directory).expect("making the directory for compiled programs");
     let _one_at_a_time = locked(&directory.join("lock"));
-    let included = ["attach.h", "check.h", "meet.h", "pull.h"].map(script);
+    let included = ["attach.h", "check.h", "logs.h", "meet.h", "pull.h"].map(script);
     let ours = ["pmix.h", "pmix_common.h", "pmix_server.h", "pmix_tool.h"].map(|name| headers().join(name));
     let mut sources = included.iter().chain(&ours).map(PathBuf::as_path).chain([source]);
     if sources.all(|source| modified(&binary) > modified(source)) {
