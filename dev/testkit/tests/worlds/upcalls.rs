@@ -5,13 +5,14 @@ use std::time::Duration;
 use phalanx_core::Event;
 use phalanx_core::host::{Asked, ConnectRequest, GroupFormed, GroupRequest, HostOp, HostReply};
 use phalanx_dvm::{
-    AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId, StdinTarget, names,
+    AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, LogLine, NodeId, StdinTarget, names,
 };
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Op, RankAnswer, Script, Setup, Step, World};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::iof::Push;
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, DataArray, Info, InfoList, Nspace, ProcId, Query, Value};
@@ -683,4 +684,25 @@ fn a_part_that_is_cut_off_ends_itself_and_its_jobs() {
         assert!(!world.is_alive(node), "{node:?} goes on alone");
     }
     assert!(world.procs.values().all(|fate| fate.ended.is_some()));
+}
+
+#[test]
+fn each_daemon_writes_to_the_syslog_of_its_node() {
+    let mut world = world(7);
+    world.script(|proc| {
+        let data =
+            vec![Info::new(keys::LOG_LOCAL_SYSLOG, "local"), Info::new(keys::LOG_GLOBAL_SYSLOG, "global")];
+        let request = Log { data, directives: Vec::new(), timestamp: 0 };
+        match proc.rank {
+            Rank(5) => Script::new(vec![ask(HostOp::Log(Asked { from: proc.clone(), request }))]),
+            _ => Script::new(Vec::new()),
+        }
+    });
+    world.submit(job(7));
+    finish(&mut world, 1);
+    let from = rank("world@1", 5);
+    assert_eq!(answers(&world, &from), [HostReply::Done(Status::SUCCESS)]);
+    let line = |text: &str| LogLine::Syslog { priority: 11, line: format!("{from}: {text}").into() };
+    world.logged.sort_by_key(|(node, _)| *node);
+    assert_eq!(world.logged, [(NodeId(0), line("global")), (NodeId(5), line("local"))]);
 }

@@ -377,3 +377,20 @@ fn a_rank_that_runs_only_in_a_later_life_has_started() {
         assert_eq!(journal.phases().started, phase, "after {second} s");
     }
 }
+
+#[test]
+fn texts_that_are_logged_keep_no_events_apart() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 4)), None);
+    let text = || What::Logged { by: proc(0), text: "text".to_owned(), stated: None };
+    for rank in 0..4 {
+        journals.append(&mut journal, at(1), failed(rank, 3));
+        assert!(journals.log(&mut journal, at(1), text()));
+    }
+    let failures = journal.entries().iter().filter(|entry| matches!(entry.what(), What::Failed { .. }));
+    assert_eq!(failures.count(), 1);
+    let before = journal.weight();
+    assert!(journals.log(&mut journal, at(1), text()) && journal.weight() > before);
+    let large = What::Logged { by: proc(0), text: "x".repeat(1 << 20), stated: None };
+    assert!(!journals.log(&mut journal, at(1), large), "there is not so much room");
+}

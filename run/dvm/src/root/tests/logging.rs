@@ -375,3 +375,23 @@ fn a_source_is_a_process_that_the_requester_may_steer() {
     assert_eq!(status, Status::ERR_NO_PERMISSIONS);
     assert_eq!(scene.lines().len(), 1);
 }
+
+#[test]
+fn last_words_are_written_when_their_process_is_gone() {
+    let mut scene = RootScene::up(2);
+    let nspace = scene.launch(JobRequest::default(), 1);
+    let all = [keys::LOG_LOCAL_SYSLOG, keys::LOG_GLOBAL_SYSLOG];
+    scene.log_on(0, &proc(&nspace, 0), channels(&all), once());
+    let (_, op, _) = scene.task();
+    scene.post(0, failed(&nspace, 0));
+    scene.end(&nspace, 1, ExitStatus::Code(3));
+    scene.wishes.clear();
+    let mut results = Results::default();
+    results.set(&Ranges::single(0), Status::ERROR);
+    scene.gathered(op, Part::Results(results));
+    assert_eq!(scene.lines().len(), 0);
+    assert_eq!(scene.task_among().0, Ranges::single(0));
+    scene.task_ends(Ok(()));
+    assert_eq!(scene.lines().len(), 1, "{:?}", scene.wishes);
+    assert!(scene.root.explain().is_empty());
+}
