@@ -15,6 +15,7 @@ use crate::site::Site;
 
 const SUCCESS: i32 = 0;
 const TIMEOUT: i32 = -24;
+const UNPACK_FAILURE: i32 = -20;
 const LOST_CONNECTION: i32 = -61;
 const NOT_FOUND: i32 = -46;
 const GROUP_CONSTRUCT_ABORT: i32 = -165;
@@ -102,6 +103,29 @@ fn joins_end_alike_whose_leader_is_over() {
     let outcome = job.with(Pmix4).env("LD_LIBRARY_PATH", libpmix()).run().expect_code(0);
     for rank in 1..4 {
         outcome.assert_line(&format!("rank {rank} of 4: joins without a leader end"));
+    }
+    site.expect_nothing_left();
+}
+
+#[test]
+fn a_commit_that_cannot_be_read_fails_for_all() {
+    let site = Site::new();
+    let program = pmix("unreadable");
+    for library in ["4.2", "5.0", "ours"] {
+        for hosts in HOSTS {
+            let job = site.px(1, &format!("run --map-by node --host {hosts} -n 4")).arg(&program);
+            let job = match library {
+                "4.2" => job.with(Pmix4),
+                "5.0" => job.with(Pmix5),
+                _ => job.with(Pmix4).env("LD_LIBRARY_PATH", libpmix()),
+            };
+            let outcome = job.run().expect_code(0);
+            let ended: BTreeMap<usize, i32> = outcome.stdout.lines().filter_map(said).collect();
+            // The clients of OpenPMIx ignore how a server answers a commit.
+            let committer = if library == "ours" { UNPACK_FAILURE } else { SUCCESS };
+            let expected = [committer, UNPACK_FAILURE, UNPACK_FAILURE, UNPACK_FAILURE];
+            assert_eq!(ended.into_values().collect::<Vec<_>>(), expected, "{library}, {hosts}");
+        }
     }
     site.expect_nothing_left();
 }
