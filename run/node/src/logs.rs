@@ -20,7 +20,7 @@ pub(crate) fn write(
     line: LogLine,
     told: impl FnOnce(Result<(), String>) + Send + 'static,
 ) -> Result<(), String> {
-    let place = Place::take().ok_or_else(|| format!("{MOST} earlier lines are still being written"))?;
+    let permit = Permit::take().ok_or_else(|| format!("{MOST} earlier lines are still being written"))?;
     let write = move || {
         let result = match line {
             LogLine::Syslog { priority, line } => to_syslog(Path::new(SYSLOG), priority, line.as_bytes()),
@@ -28,7 +28,7 @@ pub(crate) fn write(
                 append(Path::new(OsStr::from_bytes(path.as_bytes())), line.as_bytes())
             }
         };
-        drop(place);
+        drop(permit);
         told(result);
     };
     let thread = thread::Builder::new().name("log".to_owned()).stack_size(STACK).spawn(write);
@@ -36,16 +36,16 @@ pub(crate) fn write(
 }
 
 /// One of the lines that are being written.
-struct Place;
+struct Permit;
 
-impl Place {
-    fn take() -> Option<Place> {
+impl Permit {
+    fn take() -> Option<Permit> {
         let more = |writing: usize| (writing < MOST).then_some(writing + 1);
-        WRITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Place)
+        WRITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Permit)
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         WRITING.fetch_sub(1, Ordering::Relaxed);
     }

@@ -35,9 +35,15 @@ impl Daemon {
         Daemon { links, events: RefCell::new(events), at }
     }
 
+    /// The next event other than what is noticed of a root in silence.
     async fn next(&self) -> LinkEvent {
-        let event = std::future::poll_fn(|cx| pin!(self.events.borrow_mut().next()).poll(cx));
-        timeout(PATIENCE, event).await.expect("something happens").expect("the links are there")
+        loop {
+            let event = std::future::poll_fn(|cx| pin!(self.events.borrow_mut().next()).poll(cx));
+            match timeout(PATIENCE, event).await.expect("something happens").expect("the links are there") {
+                LinkEvent::Acked { .. } => {}
+                other => return other,
+            }
+        }
     }
 
     async fn up(&self) -> NodeId {

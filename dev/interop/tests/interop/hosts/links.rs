@@ -63,6 +63,8 @@ fn caller(host: &Host, at: Candidates, answered: &Sender<SocketAddr>, words: &Re
                         links.taken(peer, data.len());
                         heard.extend(data);
                     }
+                    // Nothing comes for a while.
+                    Some(LinkEvent::Acked { .. }) => {}
                     other => panic!("{other:?}"),
                 }
             }
