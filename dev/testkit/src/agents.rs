@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use phalanx_core::Time;
 use phalanx_dvm::hosts::{Host, Slots, parse_slurm};
-use phalanx_dvm::start::{Birth, Cradle, Meeting, StartPlan, failed, greeting, reached_at};
+use phalanx_dvm::start::{Birth, Cradle, Others, StartPlan, failed, greeting, reached_at};
 use phalanx_dvm::{
     Agent, Effect, ExitStatus, FarHost, Fleet, HOSTS, Input, Node, NodeId, ProcStart, SpawnFailure,
     SpawnStep, Tree,
@@ -84,7 +84,7 @@ pub(crate) enum Deed {
     Begin,
     Say(IofChannel, String),
     /// Begins a daemon that has learned the addresses of the others.
-    Live(NodeId, Meeting),
+    Live(NodeId, Others),
     End(ExitStatus),
     Close(IofChannel),
 }
@@ -219,7 +219,7 @@ impl<S: RankServer> World<S> {
                 let data = format!("{line}\n").into_bytes().into();
                 self.input(NodeId::ROOT, Input::Output { proc: proc.clone(), channel, data });
             }
-            Deed::Live(node, meeting) if !ended => self.live(node, &meeting),
+            Deed::Live(node, others) if !ended => self.live(node, &others),
             Deed::Say(..) | Deed::Live(..) => {}
             Deed::End(_) if ended => {}
             Deed::End(status) => {
@@ -293,12 +293,12 @@ impl<S: RankServer> World<S> {
                 command.birth = Some(birth);
                 self.settle(proc, &hosts);
             } else {
-                let Ok(meeting) = Meeting::from_bytes(&message) else { panic!("{proc} is told nonsense") };
+                let Ok(others) = Others::from_bytes(&message) else { panic!("{proc} is told nonsense") };
                 for node in hosts {
                     match self.commands.mishap(node) {
-                        Mishap::None => self.does_soon(proc, 50_000_000, Deed::Live(node, meeting.clone())),
+                        Mishap::None => self.does_soon(proc, 50_000_000, Deed::Live(node, others.clone())),
                         Mishap::Short => {
-                            self.does_soon(proc, 50_000_000, Deed::Live(node, meeting.clone()));
+                            self.does_soon(proc, 50_000_000, Deed::Live(node, others.clone()));
                             self.does_soon(proc, 100_000_000, Deed::End(ExitStatus::Code(1)));
                         }
                         _ => {}
@@ -321,10 +321,10 @@ impl<S: RankServer> World<S> {
     }
 
     /// The daemon connects to its parent, at the address it has learned.
-    fn live(&mut self, node: NodeId, meeting: &Meeting) {
+    fn live(&mut self, node: NodeId, others: &Others) {
         let Some(config) = self.config.as_ref().map(|config| config(node)) else { return };
         let tree = Tree::new(config.size, config.radix);
-        let known = |wanted: NodeId| meeting.addresses.iter().find(|(node, _)| *node == wanted).cloned();
+        let known = |wanted: NodeId| others.addresses.iter().find(|(node, _)| *node == wanted).cloned();
         let lineage: Vec<(NodeId, Arc<str>)> = tree.ancestors(node).filter_map(known).collect();
         let Some(parent) = lineage.first().map(|(parent, _)| *parent) else {
             panic!("nobody is above {node:?}")

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use phalanx_dvm::start::{
-    self, ALIVE, ALIVE_EARLY, Birth, Cradle, HEARD_OF, LONGEST, Meeting, STANDS, STANDS_EARLY,
+    self, ALIVE, ALIVE_EARLY, Birth, Cradle, HEARD_OF, LONGEST, Others, STANDS, STANDS_EARLY,
 };
 use phalanx_dvm::{NodeId, Rules, Tree};
 use phalanx_shell::reach::Reach;
@@ -53,7 +53,7 @@ pub struct Lifeline(mpsc::Receiver<Heard>);
 #[derive(Debug)]
 enum Heard {
     Birth(Secret, Box<Birth>),
-    Meeting(Meeting),
+    Others(Others),
     /// A sign of life from the process that started us.
     Alive,
     /// The root announces that it is silent until its next sign of life.
@@ -70,7 +70,7 @@ impl Far {
         let mut heard = listen().context("cannot read standard input")?;
         let (secret, birth) = match hear(&mut heard, "who it is to be").await? {
             Heard::Birth(secret, birth) => (secret, birth),
-            Heard::Meeting(_) | Heard::Alive | Heard::Stands | Heard::End(_) => {
+            Heard::Others(_) | Heard::Alive | Heard::Stands | Heard::End(_) => {
                 bail!("standard input makes no sense")
             }
         };
@@ -79,10 +79,10 @@ impl Far {
         let (mut links, events) = Links::new(&birth.dvm, node, secret, LinkLimits::default());
         let address = open(&mut links, &networks)?;
         say(&start::reached_at(&address))?;
-        let Heard::Meeting(meeting) = hear(&mut heard, "where other daemons are").await? else {
+        let Heard::Others(others) = hear(&mut heard, "where other daemons are").await? else {
             bail!("standard input makes no sense")
         };
-        let lineage = lineage(&birth, node, &meeting);
+        let lineage = lineage(&birth, node, &others);
         let Some((parent, at)) = lineage.first() else { bail!("no daemon to link to is known") };
         let at = at.parse().map_err(|error| anyhow!("cannot call daemon {}: {error}", parent.0))?;
         links.call(*parent, at);
@@ -119,7 +119,7 @@ impl Far {
 impl Lifeline {
     /// Waits until the process that started us is gone or wants this daemon to end.
     pub async fn cut(&mut self) {
-        while let Some(Heard::Birth(..) | Heard::Meeting(_) | Heard::Alive | Heard::Stands) =
+        while let Some(Heard::Birth(..) | Heard::Others(_) | Heard::Alive | Heard::Stands) =
             self.0.recv().await
         {}
     }
@@ -180,8 +180,8 @@ fn read_all(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<()> {
     let secret = Secret::read(first.as_slice().chain(&mut *input))?;
     let birth = Birth::from_bytes(&message(input, tell)?).map_err(anyhow::Error::msg)?;
     tell.blocking_send(Heard::Birth(secret, Box::new(birth)))?;
-    let meeting = Meeting::from_bytes(&message(input, tell)?).map_err(anyhow::Error::msg)?;
-    tell.blocking_send(Heard::Meeting(meeting))?;
+    let others = Others::from_bytes(&message(input, tell)?).map_err(anyhow::Error::msg)?;
+    tell.blocking_send(Heard::Others(others))?;
     io::copy(input, &mut io::sink())?;
     Ok(())
 }
@@ -218,8 +218,8 @@ fn network(words: &Text) -> Result<Network> {
 }
 
 /// The addresses of the ancestors, the parent first.
-fn lineage(birth: &Birth, node: NodeId, meeting: &Meeting) -> Vec<(NodeId, Arc<str>)> {
+fn lineage(birth: &Birth, node: NodeId, others: &Others) -> Vec<(NodeId, Arc<str>)> {
     let tree = Tree::new(birth.size, birth.radix);
-    let known = |wanted: NodeId| meeting.addresses.iter().find(|(node, _)| *node == wanted).cloned();
+    let known = |wanted: NodeId| others.addresses.iter().find(|(node, _)| *node == wanted).cloned();
     tree.ancestors(node).filter_map(known).collect()
 }

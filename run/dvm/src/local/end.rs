@@ -2,7 +2,7 @@
 //!
 //! A process has ended when it was reaped, its server has noticed, its streams are closed and their contents have been taken.
 //! When all of a job's processes here have ended, this daemon contributes to the job's end. Whether the end of one process ends
-//! the job is the root's decision (`root/end.rs`).
+//! the job is the root's decision (`root/fate.rs`).
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobEnd, JobVerdict};
-use crate::msg::{Control, Down, FailurePolicy, JobDesc, OpId, Pauser};
+use crate::msg::{Control, Down, JobDesc, OpId, Pauser};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Asker;
@@ -175,9 +175,8 @@ impl Root {
         for desc in &jobs {
             self.learn(cx, &desc.nspace, Fact::NodeLost { node, name: &name, why });
         }
-        // Once all of them are known to be dead.
-        for desc in jobs.iter().filter(|desc| desc.on_failure == FailurePolicy::Continue) {
-            self.go_on_without(cx, &desc.nspace, &desc.ranks_on(node));
+        for desc in &jobs {
+            self.learn(cx, &desc.nspace, Fact::WithoutNode(node));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a fact about a job means for it: a function from the job and the fact to the steps that follow, in their order. Nothing
 //! is done here: `end.rs` takes the steps.
 //!
-//! Only this file decides what the end of one process means for the others. The first reason for a job's end is the reported
+//! Only this file decides what the end of one process means for the others of its job. The first reason for a job's end is the reported
 //! one; whatever follows from it is a consequence, not a culprit.
 
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub(super) enum Fact<'a> {
     Doomed(JobVerdict),
     /// A node on which it has processes is lost, and why.
     NodeLost { node: NodeId, name: &'a str, why: &'a str },
+    /// This is known to all jobs that have processes on that node.
+    WithoutNode(NodeId),
     /// All its processes have ended, and their output is out.
     Exited(Box<Ends>),
 }
@@ -66,6 +68,10 @@ pub(super) fn steps(now: Time, job: &RootJob, concerned: &Arc<[Nspace]>, fact: F
         Fact::Controlled(control) => controlled(job, control),
         Fact::Doomed(verdict) => doomed(job, verdict),
         Fact::NodeLost { node, name, why } => node_lost(job, concerned, node, (name, why)),
+        Fact::WithoutNode(node) if job.desc.on_failure == FailurePolicy::Continue => {
+            vec![Step::GoOnWithout(job.desc.ranks_on(node))]
+        }
+        Fact::WithoutNode(_) => Vec::new(),
         Fact::Exited(ends) => exited(ends),
         Fact::LoadedMpi { .. } | Fact::StartLimitPassed => Vec::new(),
     }

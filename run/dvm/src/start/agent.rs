@@ -19,7 +19,7 @@ pub(super) struct Running {
     pub(super) err_closed: bool,
     /// The secret and the [`super::Birth`] were sent to its daemons.
     pub(super) born: bool,
-    /// The [`super::Meeting`] was sent to its daemons.
+    /// The [`super::Others`] was sent to its daemons.
     pub(super) met: bool,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The daemon writes lines, as a login shell may have written others before: its identity ([`greeting`]), and then its
 //! addresses. It reads the secret of the DVM as a line of its own, and then two messages, each preceded by its length in four
-//! bytes: its [`Birth`], and the [`Meeting`]. Empty lines before and empty messages between are signs of life of the root; a line with a
+//! bytes: its [`Birth`], and the [`Others`]. Empty lines before and empty messages between are signs of life of the root; a line with a
 //! blank before, or a length that no message has, announces that the root is silent until its next sign of life.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Cradle {
 
 /// The addresses of the daemons that have others below them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Meeting {
+pub struct Others {
     pub addresses: Vec<(NodeId, Arc<str>)>,
 }
 
@@ -59,13 +59,13 @@ impl Birth {
     }
 }
 
-impl Meeting {
+impl Others {
     pub fn to_bytes(&self) -> Vec<u8> {
         said(self)
     }
 
     /// Decodes it, without the length before it.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Meeting, String> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Others, String> {
         from_bytes(bytes).map_err(|error| format!("cannot understand where other daemons are: {error}"))
     }
 }
@@ -77,7 +77,7 @@ fn said<T: Encode>(what: &T) -> Vec<u8> {
     bytes
 }
 
-/// The longest [`Birth`] or [`Meeting`].
+/// The longest [`Birth`] or [`Others`].
 pub const LONGEST: usize = 64 << 20;
 
 /// In place of the length of a message: the root is there.
@@ -142,7 +142,7 @@ const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 encoded!(struct Birth { dvm, root, size, radix, networks, lasts, is_system, limits, cradles });
 encoded!(struct Cradle { node, slots, max_slots });
-encoded!(struct Meeting { addresses });
+encoded!(struct Others { addresses });
 encoded!(struct Limits {
     kill_grace, reap_grace, output_grace, settle_grace, heartbeat, silence, reconnect, boot, agent, retry, output_pool,
     output_link, output_cache, stdin_window, ended_jobs, journals, published, cleanup,
@@ -166,8 +166,8 @@ mod tests {
             cradles: vec![Cradle { node: NodeId(3), slots: Slots::Stated(4), max_slots: Some(8) }],
         };
         assert_eq!(Birth::from_bytes(&birth.to_bytes()[4..]), Ok(birth));
-        let meeting = Meeting { addresses: vec![(NodeId(0), "10.0.0.1:400".into())] };
-        assert_eq!(Meeting::from_bytes(&meeting.to_bytes()[4..]), Ok(meeting));
+        let others = Others { addresses: vec![(NodeId(0), "10.0.0.1:400".into())] };
+        assert_eq!(Others::from_bytes(&others.to_bytes()[4..]), Ok(others));
         assert!(Birth::from_bytes(b"no birth").is_err());
     }
 

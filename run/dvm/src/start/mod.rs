@@ -38,7 +38,7 @@ use crate::timers::Timers;
 use agent::{AgentState, Running};
 use birth::Line;
 pub use birth::{
-    ALIVE, ALIVE_EARLY, Birth, Cradle, LONGEST, Meeting, STANDS, STANDS_EARLY, failed, greeting, reached_at,
+    ALIVE, ALIVE_EARLY, Birth, Cradle, LONGEST, Others, STANDS, STANDS_EARLY, failed, greeting, reached_at,
 };
 use doubt::Doubt;
 use phase::{HostState, Phase};
@@ -562,13 +562,13 @@ impl Starter {
         }
         let known = self.inner.iter().enumerate();
         let addresses = known.filter_map(|(node, at)| Some((NodeId(node as u32), at.clone()?))).collect();
-        let meeting: Arc<[u8]> = Meeting { addresses }.to_bytes().into();
+        let others: Arc<[u8]> = Others { addresses }.to_bytes().into();
         for agent in 0..self.next {
             let joins = |host: &usize| self.hosts[*host].phase == Phase::Joining;
             if !self.agents[agent].met && self.plan.fleet.agents[agent].hosts.iter().any(joins) {
                 self.agents[agent].met = true;
                 self.enter_again(now, agent, &Phase::Joining, out);
-                self.say(agent, meeting.clone(), out);
+                self.say(agent, others.clone(), out);
             }
         }
         self.go_on(now, out);

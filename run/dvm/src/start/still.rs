@@ -1,7 +1,7 @@
 //! The root is about to be stopped while daemons are being started, by Ctrl-Z for example. The daemons then do not give the root up
 //! for its silence, and the root gives up no daemon that it could not hear.
 //!
-//! Nothing new is begun. Daemons that have no meeting yet are notified that the root will be silent; those that have one get a
+//! Nothing new is begun. Daemons that do not know the others yet are notified that the root will be silent; those that do get a
 //! moment to connect, because they could not connect to a stopped root. Then [`FromStarter::Still`] is returned, once for each
 //! [`Starter::stand_still`].
 

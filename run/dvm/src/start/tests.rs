@@ -130,7 +130,7 @@ fn daemons_hear_the_secret_after_their_greeting() {
     assert_eq!((birth.size, birth.cradles[0].node), (3, NodeId(1)));
     scene.says(0, &reached_at("10.0.0.2:7"));
     let met = scene.heard(0);
-    assert_eq!(Meeting::from_bytes(&met[4..]).unwrap().addresses, [(NodeId(0), "n0".into())]);
+    assert_eq!(Others::from_bytes(&met[4..]).unwrap().addresses, [(NodeId(0), "n0".into())]);
     assert!(scene.heard(1).is_empty());
 }
 
@@ -145,7 +145,7 @@ fn one_command_may_start_many_daemons() {
     assert_eq!(nodes, [1, 2, 3]);
     scene.says(0, &format!("0: {}", reached_at("10.0.0.2:7")));
     // With two children per daemon, node 1 is the only inner one besides the root, so all four get its address.
-    assert_eq!(Meeting::from_bytes(&scene.heard(0)[4..]).unwrap().addresses.len(), 2);
+    assert_eq!(Others::from_bytes(&scene.heard(0)[4..]).unwrap().addresses.len(), 2);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn daemons_wait_for_those_above_them() {
     assert!(scene.heard(2).is_empty(), "node 1 is above node 3");
     scene.ends(0, 1);
     let met = scene.heard(2);
-    assert_eq!(Meeting::from_bytes(&met[4..]).unwrap().addresses.len(), 1);
+    assert_eq!(Others::from_bytes(&met[4..]).unwrap().addresses.len(), 1);
 }
 
 #[test]
@@ -467,7 +467,7 @@ fn a_root_that_is_stopped_is_waited_for_and_gives_up_nobody() {
     scene.starter.stand_no_longer(scene.now, &mut scene.out);
     let (second, third) = (scene.heard(1), scene.heard(2));
     assert_eq!(birth_of(third.strip_prefix(&[ALIVE_EARLY]).unwrap()).cradles[0].node, NodeId(3));
-    assert!(Meeting::from_bytes(&second.strip_prefix(&ALIVE).unwrap()[4..]).is_ok());
+    assert!(Others::from_bytes(&second.strip_prefix(&ALIVE).unwrap()[4..]).is_ok());
     scene.wait(std::time::Duration::from_secs(1));
     assert_eq!((stills(&mut scene), scene.lost()), (0, vec![]));
     // From now on it counts how long they take.

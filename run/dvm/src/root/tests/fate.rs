@@ -80,6 +80,10 @@ fn a_lost_node_ends_a_job_or_takes_its_ranks_away() {
     let lost = survivor.steps(lost());
     let [Step::LoseStreams(ranks), Step::Dead(dead), ..] = &lost[..] else { panic!("{lost:?}") };
     assert!(ranks == dead && ranks.count() == 4, "{ranks:?}");
+    // What waits for them is released once they are dead for all jobs.
+    let without = || Fact::WithoutNode(NodeId(1));
+    assert_eq!(survivor.named(without()), ["GoOnWithout"]);
+    assert_eq!(job(FailurePolicy::KillJob).named(without()), [""; 0]);
 }
 
 #[test]
