@@ -30,7 +30,7 @@ pub(super) struct Agents {
 
 /// Whether ranks on this host get a daemon beside the root, which the batch system knows as its own.
 pub(super) fn starts_here(args: &FleetArgs, system: Option<&System>, here: &Here) -> Result<bool, Failure> {
-    Ok(!here.in_step && matches!(Starter::choose(args, system, here)?, Starter::Slurm { .. }))
+    Ok(matches!(Starter::choose(args, system, here)?, Starter::Slurm { .. }) && !(here.is_in_step)())
 }
 
 /// The allocation, if its state can be asked for.

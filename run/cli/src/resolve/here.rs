@@ -19,8 +19,9 @@ pub(crate) struct Here {
     pub(crate) hostname: String,
     /// The path of this px.
     pub(crate) px: Option<PathBuf>,
-    /// A job step of Slurm has begun this process, which ends with it: all that it starts here is accounted for.
-    pub(crate) in_step: bool,
+    /// Whether a job step of Slurm has begun this process, which then ends with it: all that it starts here is accounted for. Called only
+    /// where that matters.
+    pub(crate) is_in_step: fn() -> bool,
     /// Lists the addresses of this host. Called if the user has named an address.
     pub(crate) addresses: fn() -> Vec<IpAddr>,
 }
@@ -38,7 +39,7 @@ impl Here {
             hostname,
             px: std::env::current_exe().ok(),
             // In the background it leaves the step where that is known by ancestry only.
-            in_step: !background::is_here() && has_ancestor("slurmstepd"),
+            is_in_step: || !background::is_here() && has_ancestor("slurmstepd"),
             addresses,
         })
     }
@@ -72,12 +73,17 @@ impl Here {
 
 /// Whether this process descends from one of this name.
 fn has_ancestor(name: &str) -> bool {
-    // The fields after the name, which is in parentheses and may hold anything: the state, and the parent.
-    let read = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    let parent = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok();
-    let up = |pid: &u32| read(*pid).and_then(|stat| parent(&stat)).filter(|pid| *pid != 0);
-    let mut ancestors = std::iter::successors(Some(std::process::id()), up).skip(1);
-    ancestors.any(|pid| read(pid).is_some_and(|stat| stat.contains(&format!("({name})"))))
+    let up = |(_, parent): &(String, u32)| named(*parent);
+    std::iter::successors(named(std::process::id()), up).skip(1).any(|(found, _)| found == name)
+}
+
+/// The name of a process, and its parent.
+fn named(pid: u32) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may hold anything; the fields after it are the state, and the parent.
+    let (before, after) = stat.rsplit_once(')')?;
+    let parent = after.split_whitespace().nth(1)?.parse().ok()?;
+    Some((before.split_once('(')?.1.to_owned(), parent))
 }
 
 #[cfg(test)]
@@ -91,7 +97,7 @@ mod tests {
             cwd: "/".into(),
             hostname: hostname.to_owned(),
             px: None,
-            in_step: false,
+            is_in_step: || false,
             addresses,
         }
     }

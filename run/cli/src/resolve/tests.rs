@@ -15,7 +15,7 @@ fn here(dir: &Path) -> Here {
         cwd: dir.to_path_buf(),
         hostname: "n1".into(),
         px: Some("/opt/bin/px".into()),
-        in_step: true,
+        is_in_step: || true,
         addresses: || vec!["10.77.0.1".parse().expect("an address")],
     }
 }

@@ -6,7 +6,7 @@ fn here() -> Here {
         cwd: "/".into(),
         hostname: "n1".into(),
         px: Some("/opt/it's here/px".into()),
-        in_step: true,
+        is_in_step: || true,
         addresses: Vec::new,
     }
 }

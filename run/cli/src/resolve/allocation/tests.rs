@@ -6,7 +6,7 @@ fn here(env: &[(&str, &str)]) -> Here {
         cwd: "/".into(),
         hostname: "n1".into(),
         px: None,
-        in_step: true,
+        is_in_step: || true,
         addresses: Vec::new,
     }
 }

@@ -11,7 +11,7 @@ fn here(env: &[(&str, &str)]) -> Here {
         cwd: "/work".into(),
         hostname: "n1".into(),
         px: Some("/opt/bin/px".into()),
-        in_step: true,
+        is_in_step: || true,
         addresses: || vec!["10.77.0.1".parse().expect("an address")],
     }
 }
@@ -253,7 +253,7 @@ fn batch_systems_have_agents_of_their_own() {
 
     // A px that no step has begun: its ranks on this host belong to the step, too.
     let path: Vec<_> = SLURM.iter().copied().chain([("PATH", bin.as_str())]).collect();
-    let outside = Here { in_step: false, ..here(&path) };
+    let outside = Here { is_in_step: || false, ..here(&path) };
     let hosts = hosts_at(&outside, "--host n3,n1:1 prog");
     assert_eq!((shown(&hosts).as_str(), hosts.takes_ranks), ("n1:2 n3:1", false));
     assert_eq!(hosts.fleet.agents[0].hosts, [0, 1]);
