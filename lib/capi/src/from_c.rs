@@ -1,6 +1,7 @@
 //! Conversion of C structures into our values. Everything is copied; no pointer of the program's is kept.
 //!
-//! Names that are not UTF-8 or too long are refused with `PMIX_ERR_BAD_PARAM`; other text is accepted unchanged.
+//! Names that are not UTF-8 or too long, and values that are nested too deeply, are refused with `PMIX_ERR_BAD_PARAM`; other
+//! text is accepted unchanged.
 
 use phalanx_spec::{DataType, ProcState, Rank, Status};
 use phalanx_wire::{
@@ -14,10 +15,15 @@ use crate::element::{self, Storage};
 use crate::guard::BAD;
 use crate::hwloc::{hwloc, is_hwloc};
 use crate::layout::*;
+use crate::nesting::deeper;
 use crate::pointer::{self, Opaque, Ptr};
 use crate::to_c::OURS;
 
 pub(crate) fn value(c: &pmix_value_t) -> Result<Value, Status> {
+    deeper(|| content(c))
+}
+
+fn content(c: &pmix_value_t) -> Result<Value, Status> {
     let of = c.type_.data_type();
     match element::place(of) {
         _ if of == DataType::UNDEF => Ok(Value::Undef),
@@ -51,7 +57,7 @@ pub(crate) unsafe fn elements(of: DataType, at: Ptr<Opaque>, count: usize) -> Re
     }
     let size = element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
     // SAFETY: the caller guarantees it.
-    let one = |index| unsafe { element::read(of, at.cast::<u8>().at(index * size).erased()) };
+    let one = |index| deeper(|| unsafe { element::read(of, at.cast::<u8>().at(index * size).erased()) });
     (0..count).map(one).collect()
 }
 

@@ -26,6 +26,7 @@ mod info_list;
 mod instance;
 mod names;
 mod native;
+mod nesting;
 mod pointer;
 mod regex;
 mod release;

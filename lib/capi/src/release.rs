@@ -1,5 +1,7 @@
 //! Frees what C structures own, and leaves them empty. The structures themselves belong to their owners.
 
+use std::cell::RefCell;
+
 use phalanx_spec::DataType;
 
 use crate::cmem;
@@ -30,6 +32,37 @@ pub(crate) fn destruct<T: Release>(at: Ptr<T>) {
 pub(crate) fn free_array<T: Release>(at: Ptr<T>, count: usize) {
     at.items(count).for_each(|c| c.release());
     cmem::free(at);
+}
+
+thread_local! {
+    /// What is inside of the elements that this thread frees, and comes after them. `None`: it frees nothing.
+    static INSIDE: RefCell<Option<Vec<Elements>>> = const { RefCell::new(None) };
+}
+
+type Elements = (DataType, Ptr<Opaque>, usize);
+
+/// Frees elements of a type and what they own, however deeply nested it is.
+///
+/// # Safety
+/// `at` points to `count` elements of that type, or is NULL.
+unsafe fn free_elements(of: DataType, at: Ptr<Opaque>, count: usize) {
+    let starts = INSIDE.with_borrow_mut(|inside| match inside {
+        Some(inside) => {
+            inside.push((of, at, count));
+            false
+        }
+        None => inside.replace(Vec::new()).is_none(),
+    });
+    let mut next = starts.then_some((of, at, count));
+    while let Some((of, at, count)) = next {
+        // SAFETY: the caller guarantees it; nothing else frees them in between.
+        unsafe { elements(of, at, count) };
+        cmem::free(at);
+        next = INSIDE.with_borrow_mut(|inside| inside.as_mut().and_then(Vec::pop));
+    }
+    if starts {
+        INSIDE.set(None);
+    }
 }
 
 /// Frees what elements of a type own.
@@ -111,8 +144,7 @@ impl Release for pmix_value_t {
             Storage::Behind => {
                 let behind = self.data.pointer();
                 // SAFETY: the type identifies what it points to.
-                unsafe { elements(of, behind, 1) };
-                cmem::free(behind);
+                unsafe { free_elements(of, behind, 1) };
             }
         }
     }
@@ -123,8 +155,7 @@ impl Release for pmix_data_array_t {
 
     fn release(&self) {
         // SAFETY: the array's type identifies its elements.
-        unsafe { elements(self.type_.data_type(), self.array, self.size) };
-        cmem::free(self.array);
+        unsafe { free_elements(self.type_.data_type(), self.array, self.size) };
     }
 }
 

@@ -52,6 +52,12 @@ fn values_have_qualifiers() {
 }
 
 #[test]
+fn values_nested_too_deeply_are_refused() {
+    let outcome = px(["-n", "1"]).arg(own("nested")).run().expect_code(0);
+    outcome.expect_lines(["nesting is bounded"]).expect_nothing_left();
+}
+
+#[test]
 fn the_invited_find_what_the_others_give() {
     for ranks in [1, 2, 8] {
         let outcome = px(["-n", &ranks.to_string()]).arg(own("invited")).run().expect_code(0);

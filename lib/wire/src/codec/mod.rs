@@ -17,7 +17,7 @@ use phalanx_spec::DataType;
 pub(crate) use items::{BlockDirective, Cpuset, DESCRIBED, NOT_DESCRIBED};
 pub use items::{Size, Time};
 pub use pack::{Packer, Writer};
-pub use unpack::{Reader, Unpacker};
+pub use unpack::{MAX_DEPTH, Reader, Unpacker};
 
 /// A type that can be an item of a buffer, or part of one.
 pub trait Item: Sized {

@@ -9,7 +9,7 @@ use super::{DecodeError, Format, Item, Size, size};
 use crate::value::Value;
 
 /// The deepest nesting of values that is accepted. Real messages nest no deeper than six.
-pub(super) const MAX_DEPTH: u8 = 32;
+pub const MAX_DEPTH: u8 = 32;
 
 /// Takes one buffer apart.
 #[derive(Clone, Debug)]
