@@ -11,10 +11,10 @@ use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 
 use request::Upcall;
 pub use request::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, CollectiveKind, ConnectRequest,
-    DirectModexRequest, EventsRequest, FenceRequest, GroupRequest, LogRequest, MemberMissing, MonitorRequest,
-    OverdueCall, PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest, SpawnRequest,
-    StdinRequest, ToolRequest,
+    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, CollectiveKind, CommitRefused,
+    ConnectRequest, DirectModexRequest, EventsRequest, FenceRequest, GroupRequest, LogRequest, MemberMissing,
+    MonitorRequest, OverdueCall, PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest,
+    SpawnRequest, StdinRequest, ToolRequest,
 };
 
 macro_rules! host_ops {
@@ -72,6 +72,8 @@ host_ops! {
     ClientLost(ClientLost) = "lost connection";
     /// Answer: `Done`.
     ClientRefused(ClientRefused) = "refused connection";
+    /// Answer: `Done`.
+    CommitRefused(CommitRefused) = "refused commit";
     /// Answer: `Done`.
     MemberMissing(MemberMissing) = "missing member";
     /// Answer: `Done`.

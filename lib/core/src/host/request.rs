@@ -189,6 +189,13 @@ pub struct ClientRefused {
     pub expected: u32,
 }
 
+/// Values that a process has committed were not taken; gets of them fail. Reported once for each reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitRefused {
+    pub proc: ProcId,
+    pub why: String,
+}
+
 /// A member of a collective has ended without joining it: those that have joined it here get an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberMissing {
@@ -236,6 +243,7 @@ upcalls! {
     ClientFinalized { on |_it| String::new() }
     ClientLost { on |it| it.proc.to_string() }
     ClientRefused { on |it| it.proc.to_string() }
+    CommitRefused { on |it| it.proc.to_string() }
     ConnectRequest { as info }
     DirectModexRequest { on |it| it.proc.to_string() }
     EventsRequest { as info }

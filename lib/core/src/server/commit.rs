@@ -2,12 +2,15 @@
 
 use phalanx_spec::{Scope, Status, keys};
 use phalanx_wire::cmd::commit::Commit;
-use phalanx_wire::{Info, Kval, Value};
+use phalanx_wire::codec::DecodeError;
+use phalanx_wire::{Info, Kval, ProcId, Value};
 use tracing::warn;
 
+use super::host::Then;
 use super::limits::MAX_COMMITTED;
 use super::peer::Asker;
 use super::turn::Cx;
+use crate::host::{CommitRefused, HostOp};
 
 /// What a commit changed for other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,29 +30,44 @@ pub(super) fn on_commit(cx: &mut Cx<'_>, from: Asker, commit: Commit) -> Change 
     };
     let change = if commit.buckets.is_empty() { Change::Commit } else { Change::Values };
     let mut status = Status::SUCCESS;
+    let mut news = false;
     for (scope, values) in commit.buckets {
         if let Err(refused) = client.committed_mut().store(scope, values) {
             warn!(%proc, ?scope, status = %refused, limit = MAX_COMMITTED, "commit refused");
             status = refused;
-            client.committed_mut().note_refused(refused);
+            news |= client.committed_mut().note_refused(refused);
         }
     }
     client.committed_mut().note_commit();
+    if news {
+        let why = match status {
+            Status::ERR_OUT_OF_RESOURCE => format!("its values exceed {MAX_COMMITTED} bytes"),
+            other => other.to_string(),
+        };
+        report(cx, proc, why);
+    }
     cx.answer(from, status);
     change
 }
 
 /// A commit that cannot be decoded: gets that wait for its values wait in vain.
-pub(super) fn on_unreadable_commit(cx: &mut Cx<'_>, from: Asker) -> Change {
+pub(super) fn on_unreadable_commit(cx: &mut Cx<'_>, from: Asker, error: &DecodeError) -> Change {
     let change = match cx.peers.jobs.client_mut(&from.proc) {
         Some(client) => {
-            client.committed_mut().note_refused(Status::ERR_UNPACK_FAILURE);
+            if client.committed_mut().note_refused(Status::ERR_UNPACK_FAILURE) {
+                report(cx, from.proc.clone(), format!("it cannot be read: {error}"));
+            }
             Change::Values
         }
         None => Change::None,
     };
     cx.answer(from, Status::ERR_UNPACK_FAILURE);
     change
+}
+
+/// Clients of OpenPMIx ignore the answer, so the host is to report it.
+fn report(cx: &mut Cx<'_>, proc: ProcId, why: String) {
+    cx.ask(None, HostOp::CommitRefused(CommitRefused { proc, why }), Then::Nothing);
 }
 
 /// Values that came with a request other than a commit, as 6.1 clients send them: `pmix.pdata`, an array of their owner,

@@ -98,7 +98,7 @@ impl Tables {
                     return cx.answer(from, Status::ERR_UNPACK_FAILURE);
                 }
                 let proc = from.proc.clone();
-                let change = commit::on_unreadable_commit(cx, from);
+                let change = commit::on_unreadable_commit(cx, from, &error);
                 self.on_change(cx, &proc, change);
             }
         }

@@ -32,8 +32,8 @@ struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Committed {
     happened: bool,
-    /// Values were lost, because a commit was unreadable or exceeded the limit.
-    refused: Option<Status>,
+    /// Values were lost, because a commit was unreadable or exceeded the limit: each reason once, the last one at the end.
+    refused: Vec<Status>,
     local: Values,
     remote: Values,
     bytes: usize,
@@ -51,12 +51,17 @@ impl Committed {
 
     /// Why a value may be missing although it was committed.
     pub(super) fn refused(&self) -> Option<Status> {
-        self.refused
+        self.refused.last().copied()
     }
 
-    pub(super) fn note_refused(&mut self, status: Status) {
-        self.refused = Some(status);
+    /// Whether the reason is new.
+    pub(super) fn note_refused(&mut self, status: Status) -> bool {
+        let before = self.refused.len();
+        self.refused.retain(|known| *known != status);
+        let is_new = self.refused.len() == before;
+        self.refused.push(status);
         self.happened = true;
+        is_new
     }
 
     /// For processes of this node.

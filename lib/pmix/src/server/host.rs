@@ -187,7 +187,9 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: HostAnswer) {
         HostOp::ClientFinalized(gone) if gone.others => Done::<()>::new(to, operation).complete(()),
         HostOp::ClientFinalized(gone) => host.client_finalized(gone.proc, Done::new(to, operation)),
         // The module of the standard has no entry for these.
-        HostOp::ClientRefused(_) | HostOp::MemberMissing(_) => Done::<()>::new(to, operation).complete(()),
+        HostOp::ClientRefused(_) | HostOp::CommitRefused(_) | HostOp::MemberMissing(_) => {
+            Done::<()>::new(to, operation).complete(())
+        }
         HostOp::ClientLost(gone) => host.client_lost(gone.proc, Done::new(to, operation)),
         HostOp::Abort(request) => host.abort(request, Done::new(to, operation)),
         HostOp::Fence(request) => host.fence(request, Done::new(to, operation)),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::host::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, CollectiveKind, ConnectRequest,
-    DirectModexRequest, EventsRequest, FenceRequest, GroupRequest, MemberMissing, OverdueCall, PullEnded,
-    ToolRequest,
+    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, CollectiveKind, CommitRefused,
+    ConnectRequest, DirectModexRequest, EventsRequest, FenceRequest, GroupRequest, MemberMissing,
+    OverdueCall, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::{IofChannel, ProcState, Range, Rank, Status, keys};
@@ -368,6 +368,7 @@ fn upcalls() -> Vec<HostOp> {
         HostOp::ClientFinalized(ClientFinalized { proc: proc(0), others: true }),
         HostOp::ClientLost(ClientLost { proc: proc(0), cut_off: Some("why".to_owned()) }),
         HostOp::ClientRefused(ClientRefused { proc: proc(0), uid: 1, pid: Some(2), expected: 3 }),
+        HostOp::CommitRefused(CommitRefused { proc: proc(0), why: "why".to_owned() }),
         HostOp::MemberMissing(MemberMissing { proc: proc(0), kind: CollectiveKind::Connect }),
         HostOp::Abort(AbortRequest { from: proc(0), status: Status(-1), message, procs: procs.clone() }),
         HostOp::Fence(FenceRequest { procs: procs.clone(), info: infos(), data }),

@@ -1,8 +1,9 @@
 //! Requests of servers to their hosts, and the answers: a request of this daemon's server is answered by the root.
 
 use phalanx_core::host::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, ConnectRequest, DirectModexRequest,
-    EventsRequest, FenceRequest, GroupRequest, MemberMissing, OverdueCall, PullEnded, ToolRequest,
+    AbortRequest, Asked, ClientFinalized, ClientLost, ClientRefused, CommitRefused, ConnectRequest,
+    DirectModexRequest, EventsRequest, FenceRequest, GroupRequest, MemberMissing, OverdueCall, PullEnded,
+    ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_wire::cmd::iof::{Pull, Push};
@@ -45,11 +46,13 @@ encoded!(enum HostOp {
     25 Overdue(request),
     26 ClientRefused(request),
     27 MemberMissing(request),
+    28 CommitRefused(request),
 });
 
 encoded!(struct ClientFinalized { proc, others });
 encoded!(struct ClientLost { proc, cut_off });
 encoded!(struct ClientRefused { proc, uid, pid, expected });
+encoded!(struct CommitRefused { proc, why });
 encoded!(struct MemberMissing { proc, kind });
 encoded!(struct AbortRequest { from, status, message, procs });
 encoded!(struct FenceRequest { procs, info, data });

@@ -104,3 +104,20 @@ pub(super) fn refused(cx: &mut Cx<'_>, job: &mut LocalJob, refused: &ClientRefus
     );
     cx.post(Up::Note { about: Some(proc.clone()), text });
 }
+
+/// Our server has not taken what a rank has committed. Its library may ignore that.
+pub(super) fn commit_refused(cx: &mut Cx<'_>, job: &mut LocalJob, rank: Rank, why: &str) {
+    if job.reported_commits == MAX_COMMITS {
+        return;
+    }
+    job.reported_commits += 1;
+    let last = if job.reported_commits == MAX_COMMITS { ". Further ones here are not reported" } else { "" };
+    let text = format!(
+        "the PMIx server of {} has refused a commit of rank {rank}: {why}. What it has put is not available to others{last}",
+        cx.config.hostname
+    );
+    cx.post(Up::Note { about: Some(job.id(rank)), text });
+}
+
+/// So many refused commits of a job are reported by each daemon.
+const MAX_COMMITS: usize = 8;

@@ -72,6 +72,8 @@ pub(super) struct LocalJob {
     /// What the root knows: our server has closed the connection of a process here, or has refused one for its user.
     pub(super) reported_cut_off: bool,
     pub(super) reported_refusal: bool,
+    /// How many refused commits of processes here the root knows.
+    pub(super) reported_commits: usize,
     /// What the root knows: a process here runs; all that will ever run do; one has failed; nothing is left here.
     pub(super) reported_begin: bool,
     pub(super) reported_start: bool,
@@ -106,6 +108,7 @@ impl LocalJob {
             start_failed: false,
             reported_cut_off: false,
             reported_refusal: false,
+            reported_commits: 0,
             reported_begin: false,
             reported_start: false,
             reported_failure: false,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use phalanx_core::host::{
-    Asked, ClientLost, ClientRefused, CollectiveKind, DirectModexRequest, FenceRequest,
+    Asked, ClientLost, ClientRefused, CollectiveKind, CommitRefused, DirectModexRequest, FenceRequest,
 };
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{HostCall, HostOp, HostReply};
@@ -702,6 +702,25 @@ fn user_hears_which_rank_was_refused_for_its_user() {
     let begin = "the PMIx server of n1 has refused rank 1: the process that calls itself so (pid 4711) runs as user 77, \
                  and the job as user 1000. ";
     assert!(*about == proc(1) && text.starts_with(begin), "{text}");
+}
+
+#[test]
+fn user_hears_of_commits_that_were_refused_up_to_a_limit() {
+    let mut scene = LocalScene::running();
+    for call in 0..12 {
+        let refused = CommitRefused { proc: proc(1), why: "it cannot be read: so".to_owned() };
+        scene.upcall(call, HostOp::CommitRefused(refused));
+        assert_eq!(scene.reply(call), Some(&HostReply::Done(Status::SUCCESS)));
+    }
+    let notes = scene.posts().into_iter().filter_map(|up| match up {
+        Up::Note { about: Some(about), text } if *about == proc(1) => Some(text.as_str()),
+        _ => None,
+    });
+    let notes: Vec<_> = notes.collect();
+    let text = "the PMIx server of n1 has refused a commit of rank 1: it cannot be read: so. What it has put is not available \
+                to others";
+    assert_eq!((notes.len(), notes[0]), (8, text));
+    assert_eq!(notes[7], format!("{text}. Further ones here are not reported"));
 }
 
 fn pausing(number: u32) -> TaskId {

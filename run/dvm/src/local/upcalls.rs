@@ -1,8 +1,8 @@
 //! The host's side of our PMIx server: the upcalls that are handled here. The root answers all others.
 
 use phalanx_core::host::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, CollectiveKind, ConnectRequest, FenceRequest,
-    GroupRequest, LOST_MEMBERS, MemberMissing, OverdueCall,
+    AbortRequest, Asked, ClientFinalized, ClientLost, CollectiveKind, CommitRefused, ConnectRequest,
+    FenceRequest, GroupRequest, LOST_MEMBERS, MemberMissing, OverdueCall,
 };
 use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::{Status, keys};
@@ -47,6 +47,12 @@ impl Tables {
             HostOp::ClientRefused(refused) => {
                 if let Some(job) = self.jobs.get_mut(&refused.proc.nspace) {
                     client::refused(cx, job, &refused);
+                }
+                done(cx, call);
+            }
+            HostOp::CommitRefused(CommitRefused { proc, why }) => {
+                if let Some(job) = self.jobs.get_mut(&proc.nspace) {
+                    client::commit_refused(cx, job, proc.rank, &why);
                 }
                 done(cx, call);
             }

@@ -8,7 +8,7 @@ use phalanx_wire::frame::{FIRST_REQUEST_TAG, encode_frame};
 use phalanx_wire::{Info, Key, ProcId};
 
 use super::world::{World, fence, get, global, key, proc, v41};
-use crate::host::{ClientLost, Event, HostOp};
+use crate::host::{ClientLost, CommitRefused, Event, HostOp};
 use crate::machine::Input;
 use crate::server::ServerCall;
 use crate::server::limits::{MAX_QUEUED, MAX_REQUESTS};
@@ -44,6 +44,24 @@ fn unreadable_requests_are_refused_and_the_connection_lives() {
         assert_eq!(world.status(a, tag), Status::ERR_UNPACK_FAILURE, "{bytes:?}");
     }
     assert_eq!(world.ask_status(a, &Request::Commit(global("x", "1"))), Status::SUCCESS);
+}
+
+#[test]
+fn the_host_hears_once_why_a_commit_cannot_be_read() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    for _ in 0..3 {
+        let tag = world.raw(a, &payload(|to| to.put(&Command::COMMIT).put(&Size(7))));
+        assert_eq!(world.status(a, tag), Status::ERR_UNPACK_FAILURE);
+    }
+    let refused = world.history.iter().filter_map(|op| match op {
+        HostOp::CommitRefused(refused) => Some(refused),
+        _ => None,
+    });
+    let [CommitRefused { proc: of, why }] = &refused.cloned().collect::<Vec<_>>()[..] else {
+        panic!("{:?}", world.history)
+    };
+    assert!(*of == proc("job", 0) && why.starts_with("it cannot be read: "), "{why}");
 }
 
 #[test]

@@ -432,6 +432,7 @@ fn is_report(op: &HostOp) -> bool {
             | HostOp::ClientFinalized(_)
             | HostOp::ClientLost(_)
             | HostOp::ClientRefused(_)
+            | HostOp::CommitRefused(_)
             | HostOp::MemberMissing(_)
             | HostOp::RegisterEvents(_)
             | HostOp::DeregisterEvents(_)
